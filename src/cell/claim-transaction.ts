@@ -150,11 +150,12 @@ export class ClaimTransaction<Tx> {
    * it in place of `ON CONFLICT DO UPDATE`, `ON DUPLICATE KEY UPDATE` or `REPLACE`, which don't tell which
    * names the row had before.
    *
-   * @param key - The columns of a unique key. It must compare the columns themselves rather than an
-   * expression such as `lower(email)`.
+   * @param key - The columns of a unique key of all rows. It must compare the columns themselves rather than
+   * an expression such as `lower(email)`.
    * @param set - The new values of a row that exists. By default those of `row`, without its key and its id.
-   * @throws The database's error if the row violates another unique key. On MySQL and MariaDB, also a
-   * deadlock if three or more transactions insert the same row at once: run the transaction again.
+   * @throws `InvalidArgumentError` if no unique key consists of exactly these columns, and the database's
+   * error if the row violates another unique key. On MySQL and MariaDB, also a deadlock if three or more
+   * transactions insert the same row at once: run the transaction again.
    *
    * @example
    * ```ts
@@ -175,10 +176,13 @@ export class ClaimTransaction<Tx> {
     const update = (set ?? withoutColumns(given, [...key, claimable.idName])) as AnyRow;
     const where = keyCondition(claimable, values);
     return this.#writing(async () => {
+      if (key.length === 0 || !(await this.#database.isUniqueKey(this.db, claimable, key)))
+        throw noUniqueKey(claimable, key);
       for (let attempt = 1; ; attempt += 1) {
         const mayExist = attempt > 1 || (await this.#database.mayHave(this.db, claimable, where));
         const found = mayExist ? await this.#database.lock(this.db, claimable, { where }) : [];
-        if (found.length > 1) throw noUniqueKey(key);
+        // Only if the key was dropped after the cell's first use.
+        if (found.length > 1) throw noUniqueKey(claimable, key);
         const isUnchanged = Object.values(update).every((value) => value === undefined);
         const [stored] = isUnchanged ? found : await this.#updateRows(claimable, found, update);
         if (stored !== undefined) return stored;
@@ -385,15 +389,18 @@ export class ClaimTransaction<Tx> {
 }
 
 function keyValues(key: readonly string[], row: AnyRow): AnyRow {
-  if (key.length === 0) throw noUniqueKey(key);
   const missing = key.find((column) => row[column] === undefined || row[column] === null);
   if (missing !== undefined)
     throw invalidArgument(missing, "has no value in the row, and it is a column of the upsert's key");
   return Object.fromEntries(key.map((column) => [column, row[column]]));
 }
 
-const noUniqueKey = (key: readonly string[]): Error =>
-  invalidArgument("key", `must name the columns of a unique key, not [${key.join(", ")}]`);
+const noUniqueKey = ({ name }: Claimable, key: readonly string[]): Error =>
+  invalidArgument(
+    "key",
+    `must name exactly the columns of a unique key of ${name}, not [${key.join(", ")}]: add a unique index ` +
+      "of these columns, for all rows, or name those of another",
+  );
 
 /** The condition as the table's adapter takes it. */
 function keyCondition({ table, name: tableName }: Claimable, values: AnyRow): unknown {

@@ -68,6 +68,8 @@ export interface CellDatabase<Tx> extends LocalTransactions<Tx> {
    * unless the table has a deferrable key.
    */
   tryInsert(tx: Tx, claimable: Claimable, rows: readonly AnyRow[]): Promise<AnyRow[] | undefined>;
+  /** Whether a unique key of all rows consists of exactly these columns, as rows name them. */
+  isUniqueKey(tx: Tx, claimable: Claimable, key: readonly string[]): Promise<boolean>;
   /**
    * Whether there may be rows that match. Ask this before `lock` where there may be none: on MySQL, locking
    * rows that don't exist blocks inserts of other transactions.

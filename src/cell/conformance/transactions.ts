@@ -202,7 +202,9 @@ function lifeSuite({ describe, test, expect }: Suites, world: World): void {
       const keyless = one.transaction((tx) => tx.upsert("projects", ["id"], { path: free }));
       await expect(keyless).rejects.toThrow("`id` has no value in the row");
       const none = one.transaction((tx) => tx.upsert("projects", [], { id: free, path: free }));
-      await expect(none).rejects.toThrow("`key` must name the columns of a unique key");
+      await expect(none).rejects.toThrow("`key` must name exactly the columns of a unique key of projects");
+      const both = one.transaction((tx) => tx.upsert("projects", ["path", "id"], { id: free, path: free }));
+      await expect(both).rejects.toThrow("of a unique key of projects, not [path, id]");
       expect(await one.owners("ROUTES", taken, free)).toEqual([`${taken}: ACTIVE of 1`, `${free}: free`]);
     });
 

@@ -2,6 +2,7 @@ import {
   and,
   asc,
   eq,
+  getTableColumns,
   gt,
   inArray,
   isNotNull,
@@ -22,7 +23,7 @@ import { sqlTablesOf, type Connection, type RowMethods, type SqlParts, type SqlT
 import { checkExact, roundsIntegers } from "./exact-rows.ts";
 import { sqlOrm, type Fields, type Select, type SqlOrm } from "./orm.ts";
 import { StatementErrors } from "./statement-errors.ts";
-import { storedFault, type StoredTraits } from "./stored-faults.ts";
+import { isUniqueKey, storedFault, type StoredTraits } from "./stored-faults.ts";
 
 /** The table of outstanding leases, as a dialect declares it. */
 type OutstandingLeases = Table & Record<"uuid" | "state" | "deferred" | "createdAt", Column>;
@@ -189,6 +190,14 @@ export abstract class SqlDatabase<Tx, Orm> {
   async storedCascades(claimables: readonly Claimable[]): Promise<string[]> {
     const { foreignKeys } = this.parts;
     return foreignKeys === undefined ? [] : storedCascades(claimables, foreignKeys);
+  }
+
+  async isUniqueKey(tx: Tx, claimable: Claimable, key: readonly string[]): Promise<boolean> {
+    const its = await this.parts.tables.of(tx, claimable);
+    const columns = key.map((name) => getTableColumns(its.table)[name]?.name ?? name);
+    const isOne = (traits: StoredTraits | undefined) => traits !== undefined && isUniqueKey(traits, columns);
+    // A migration may have added the key since the traits were read.
+    return isOne(this.traits.get(claimable)) || isOne(await this.#readTraits(tx, its));
   }
 
   /** What was known at the cell's first use. */

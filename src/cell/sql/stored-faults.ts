@@ -60,7 +60,7 @@ export function storedFault(
 }
 
 /** Whether a unique key consists of exactly these columns. */
-function isUniqueKey({ uniqueKeys }: StoredTraits, columns: readonly string[]): boolean {
+export function isUniqueKey({ uniqueKeys }: StoredTraits, columns: readonly string[]): boolean {
   return uniqueKeys.some((key) => spelled(key) === spelled(columns));
 }
 

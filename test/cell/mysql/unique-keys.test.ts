@@ -131,6 +131,17 @@ describe.skipIf(isSkipped("MariaDB"))("MariaDB", () => {
     expect(await fieldsOf(failed)).toEqual([`accounts ${id} username: taken`]);
   });
 
+  test("an upsert takes a key that a migration adds later, and refuses other columns", async () => {
+    const path = fresh("path");
+    const row = { tenant: 3, path, handle: `${path}-1` };
+    const upsert = (...key: (keyof typeof row)[]) => cell.transaction((tx) => tx.upsert(accounts, key, row));
+    for (const key of [["tenant"], ["path"], ["handle", "path"]] as const)
+      await expect(upsert(...key)).rejects.toThrow(`of a unique key of accounts, not [${key.join(", ")}]`);
+    const { id } = await upsert("path", "tenant");
+    await installed.run("CREATE UNIQUE INDEX later ON accounts (handle, path)");
+    expect(await upsert("handle", "path")).toMatchObject({ id });
+  });
+
   test("the table is the one that was written, with the cell or with drizzle", async () => {
     const slug = fresh("slug");
     await installed.run(`INSERT INTO stores (slug) VALUES ('${slug}')`);

@@ -225,6 +225,19 @@ function suite(name: string, start: () => Promise<TestedDatabase>): void {
       ]);
     });
 
+    test("an upsert takes a key that a migration adds later, and refuses other columns", async () => {
+      const path = fresh("path");
+      const row = { tenant: 3, path, first: `${path}-1`, last: `${path}-2`, email: `${path}@x.io` };
+      const upsert = (...key: (keyof typeof row)[]) =>
+        cell.transaction((tx) => tx.upsert(accounts, key, row));
+      await run(sql`CREATE UNIQUE INDEX adults ON accounts (first) WHERE tenant > 18`);
+      for (const key of [["first"], ["email"], ["tenant"], ["last", "first"]] as const)
+        await expect(upsert(...key)).rejects.toThrow(`of a unique key of accounts, not [${key.join(", ")}]`);
+      const { id } = await upsert("path", "tenant");
+      await run(sql`CREATE UNIQUE INDEX whole ON accounts (first, last) INCLUDE (tenant)`);
+      expect(await upsert("last", "first")).toMatchObject({ id });
+    });
+
     test("a key of a table that is not claimable is no field error", async () => {
       const username = fresh("name");
       const insert = () => cell.transaction((tx) => tx.db.insert(logs).values({ username }));
