@@ -451,7 +451,7 @@ export class Cell<Tx> {
     try {
       return await work();
     } catch (thrown) {
-      const problem = await this.#options.database.problemOf(thrown, [], undefined);
+      const problem = await this.#options.database.problemOf(thrown, []);
       const error = problem?.kind === "not_installed" ? new NotInstalledError(problem.table, thrown) : thrown;
       if (isLeaseholdError(error)) site.showIn(error, { instead: toValidationErrors(error).length > 0 });
       throw error;
@@ -466,7 +466,7 @@ export class Cell<Tx> {
       const { uuid, claimed, tx, leased } = transaction();
       if (leased.hasEnded) this.#reportEnded(error, tx);
       // A failure to explain the error must not replace it.
-      else if (!isLeaseholdError(error)) await this.#noteDuplicate(error, tx).catch(() => {});
+      else if (!isLeaseholdError(error)) await this.#noteDuplicate(error).catch(() => {});
       // The body may have thrown an error of another call.
       else if (error.leaseUuid === uuid && claimed !== undefined)
         throw namingFields(error, claimed.origins, () => this.#noteRefusal(uuid, error));
@@ -483,11 +483,11 @@ export class Cell<Tx> {
     this.#callHook({ kind: "begin_refused", uuid, code, field, error: message });
   }
 
-  async #noteDuplicate(error: unknown, tx: ClaimTransaction<Tx> | undefined): Promise<void> {
-    const write = tx?.writeOf(error);
-    const problem = await this.#options.database.problemOf(error, this.#tables.all, write?.claimable);
+  async #noteDuplicate(error: unknown): Promise<void> {
+    const problem = await this.#options.database.problemOf(error, this.#tables.all);
     if (problem?.kind !== "duplicate") return;
     const { table, columns } = problem;
+    const write = this.#options.database.writeOf(error);
     const id = write?.claimable === table ? scalarText(write.id, table.idName) : undefined;
     rememberFields(error, fieldsOfDuplicate(table, columns, id));
   }

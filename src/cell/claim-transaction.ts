@@ -2,7 +2,6 @@ import { and, eq } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
 import { isLeaseholdError, type LeaseholdError } from "../client/errors.ts";
 import type { Positions } from "../router/positions.ts";
-import { causesOf } from "./causes.ts";
 import { Changes, type ClaimBatch } from "./changes.ts";
 import { chunksOf, type ChunkLimits } from "./chunks.ts";
 import type { Claimable } from "./claimable.ts";
@@ -41,12 +40,6 @@ export interface TransactionOptions {
   onPositions?: ((positions: Positions) => void) | undefined;
 }
 
-/** The table that a statement wrote, and the id of the row if it was one row with an id. */
-interface FailedWrite {
-  claimable: Claimable;
-  id: unknown;
-}
-
 /** How often an upsert looks for its row, and inserts it if it is missing. */
 const UPSERT_ATTEMPTS = 3;
 
@@ -65,7 +58,6 @@ export class ClaimTransaction<Tx> {
   readonly deferred: Deferred[] = [];
   readonly #database: CellDatabase<Tx>;
   readonly #tables: ClaimableTables;
-  readonly #failedWrites = new Map<unknown, FailedWrite>();
   readonly #chunk: ChunkLimits;
   /** The writes that have not ended. */
   readonly #underWay = new Set<Promise<unknown>>();
@@ -268,11 +260,8 @@ export class ClaimTransaction<Tx> {
     how: "insert" | "tryInsert",
   ): Promise<AnyRow[] | undefined> {
     if (rows.length === 0) return [];
-    const [first] = rows;
-    const id = rows.length === 1 ? first?.[claimable.idName] : undefined;
-    const insert = (): Promise<AnyRow[] | undefined> => this.#database[how](this.db, claimable, rows);
     try {
-      const stored = await this.#noting({ claimable, id }, insert);
+      const stored = await this.#database[how](this.db, claimable, rows);
       for (const row of stored ?? []) this.changes.add(claimable, undefined, row);
       return stored;
     } catch (error) {
@@ -296,9 +285,7 @@ export class ClaimTransaction<Tx> {
     // Recorded before the write, so that an error that the body catches cannot hide a change.
     for (const row of before) this.changes.add(claimable, row, row);
     const ids = before.map((row) => row[idName]);
-    const id = ids.length === 1 ? ids[0] : undefined;
-    const update = (): Promise<AnyRow[]> => this.#database.update(this.db, claimable, ids, set);
-    return this.#noting({ claimable, id }, update);
+    return this.#database.update(this.db, claimable, ids, set);
   }
 
   /** @internal */
@@ -341,20 +328,6 @@ export class ClaimTransaction<Tx> {
       deferred: claimed.batch,
     });
     this.deferred.push(deferred);
-  }
-
-  /** @internal The insert or update that failed with this error. */
-  writeOf(error: unknown): FailedWrite | undefined {
-    return [...causesOf(error)].map((cause) => this.#failedWrites.get(cause)).find(Boolean);
-  }
-
-  async #noting<T>(write: FailedWrite, work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      this.#failedWrites.set(error, write);
-      throw error;
-    }
   }
 
   /**

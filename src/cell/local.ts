@@ -50,6 +50,12 @@ export type DatabaseProblem =
   /** One of the cell's own tables does not exist. */
   | { kind: "not_installed"; table: string };
 
+/** The table that a statement wrote, and the id of the row if it was one row with an id. */
+export interface FailedWrite {
+  claimable: Claimable;
+  id: unknown;
+}
+
 /** Rows of a table: by a condition of the table's adapter, where undefined matches all, or by their ids. */
 export type Selection = { where: unknown } | { ids: readonly unknown[] };
 
@@ -94,13 +100,10 @@ export interface CellDatabase<Tx> extends LocalTransactions<Tx> {
    * Tells what an error of a local transaction means. Undefined for all other errors.
    *
    * @param tables The cell's claimable tables.
-   * @param written The one of `tables` that the failed statement wrote, if it was a method of this object.
    */
-  problemOf(
-    error: unknown,
-    tables: readonly Claimable[],
-    written: Claimable | undefined,
-  ): Promise<DatabaseProblem | undefined>;
+  problemOf(error: unknown, tables: readonly Claimable[]): Promise<DatabaseProblem | undefined>;
+  /** The insert or update of this object that failed with this error. */
+  writeOf(error: unknown): FailedWrite | undefined;
   /**
    * Answers a sentence for each foreign key that changes or deletes claimed rows without the SDK, as far as
    * the tables declare it.

@@ -18,12 +18,14 @@ export function cellDatabaseSuite(
   describe("rows, leases and points in the database", () => {
     let opened: ConformanceDatabase<unknown>;
     let database: CellDatabase<unknown>;
+    let all: Claimable[];
     let claimableUsers: Claimable;
 
     beforeAll(async () => {
       opened = await target.open();
       database = opened.database();
-      [claimableUsers] = claimablesOf(opened.tables) as [Claimable];
+      all = claimablesOf(opened.tables);
+      [claimableUsers] = all as [Claimable];
       await createTables(target, opened);
       // Several processes of a cell may start at the same time.
       await Promise.all(Array.from({ length: 5 }, () => opened.database().install()));
@@ -112,16 +114,18 @@ export function cellDatabaseSuite(
       const rows = [{ username: "ada" }];
       await done((tx) => database.insert(tx, claimableUsers, rows));
       const ran = await database.run((tx) => database.insert(tx, claimableUsers, rows));
-      const all = claimablesOf(opened.tables);
-      const written = all.find(({ name: table }) => table === claimableUsers.name);
       const error = ran.kind === "rolled_back" ? ran.error : undefined;
-      expect(await database.problemOf(error, all, written)).toEqual({
+      expect(await database.problemOf(error, all)).toEqual({
         kind: "duplicate",
-        table: written,
+        table: claimableUsers,
         columns: ["username"],
       });
+      expect(database.writeOf(error)).toEqual({ claimable: claimableUsers, id: undefined });
       for (const other of [undefined, "text", new Error("another"), new Error("wrapped", { cause: 7 })])
-        expect(await database.problemOf(other, all, written)).toBeUndefined();
+        expect([await database.problemOf(other, all), database.writeOf(other)]).toEqual([
+          undefined,
+          undefined,
+        ]);
     });
 
     test("rows are read in their current state, and deleted ones are counted", async () => {

@@ -233,17 +233,14 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatab
     });
   }
 
-  async problemOf(
-    error: unknown,
-    tables: readonly Claimable[],
-    written: Claimable | undefined,
-  ): Promise<DatabaseProblem | undefined> {
+  async problemOf(error: unknown, tables: readonly Claimable[]): Promise<DatabaseProblem | undefined> {
     const { describeError } = this.connection;
     const message = missingTableOf(error, describeError);
     const missing = ownTables.find((table) => message?.includes(table) === true);
     if (missing !== undefined) return { kind: "not_installed", table: missing };
     if (!isDuplicateKey(error, describeError)) return undefined;
     const all = await sqlTablesOf(this.parts.tables, tables);
+    const written = this.writeOf(error)?.claimable;
     const its = all.find(({ claimable }) => claimable === written);
     return duplicateIn(all, error, its, describeError);
   }

@@ -16,7 +16,7 @@ import { LeaseholdError } from "../../client/errors.ts";
 import { storedCascades } from "../cascades.ts";
 import type { Claimable } from "../claimable.ts";
 import { inChunks } from "../in-chunks.ts";
-import type { Deferred, Selection } from "../local.ts";
+import type { Deferred, FailedWrite, Selection } from "../local.ts";
 import type { LocalLease } from "../reconcile.ts";
 import { declaredColumns, type AnyRow } from "../table.ts";
 import { sqlTablesOf, type Connection, type RowMethods, type SqlParts, type SqlTable } from "./connection.ts";
@@ -198,6 +198,10 @@ export abstract class SqlDatabase<Tx, Orm> {
     const isOne = (traits: StoredTraits | undefined) => traits !== undefined && isUniqueKey(traits, columns);
     // A migration may have added the key since the traits were read.
     return isOne(this.traits.get(claimable)) || isOne(await this.#readTraits(tx, its));
+  }
+
+  writeOf(error: unknown): FailedWrite | undefined {
+    return this.errors.writeOf(error);
   }
 
   /** What was known at the cell's first use. */
