@@ -46,16 +46,6 @@ interface ChunkDone {
   refused: readonly RefusedInput[];
 }
 
-/** Why a chunk failed, and the rows that were refused. */
-class ChunkError extends Error {
-  readonly refused: readonly RefusedInput[];
-
-  constructor(cause: unknown, refused: readonly RefusedInput[]) {
-    super("a chunk failed", { cause });
-    this.refused = refused;
-  }
-}
-
 /** See `Cell.bulkInsert`. */
 export async function insertInChunks<Tx>(
   ports: BulkPorts<Tx>,
@@ -63,12 +53,15 @@ export async function insertInChunks<Tx>(
   rows: readonly AnyRow[],
   options: BulkInsertOptions,
 ): Promise<BulkProgress> {
-  let index = 0;
-  return runChunks(options, chunksOf(rows, claimable, ports.limits), async (chunk) => {
-    const inputs = new BulkInputs(claimable, chunk, index);
-    index += chunk.length;
-    return insertChunk(ports, claimable, inputs, options);
-  });
+  const chunks = (function* (): Generator<BulkInputs> {
+    let index = 0;
+    for (const chunk of chunksOf(rows, claimable, ports.limits)) {
+      yield new BulkInputs(claimable, chunk, index);
+      index += chunk.length;
+    }
+  })();
+  const insert = (inputs: BulkInputs): Promise<ChunkDone> => insertChunk(ports, claimable, inputs, options);
+  return runChunks(options, chunks, insert, (inputs, error) => inputs.refusedBy(error));
 }
 
 /** Each attempt leaves out at least one row. */
@@ -91,7 +84,7 @@ async function insertChunk<Tx>(
       return { records, refused: inputs.refused };
     } catch (error) {
       const refused = inputs.refusedBy(error);
-      if (!skipRefused || refused.length === 0) throw new ChunkError(error, refused);
+      if (!skipRefused || refused.length === 0) throw error;
       inputs.refuse(refused);
     }
   }
@@ -117,11 +110,15 @@ export async function deleteInChunks<Tx>(
   );
 }
 
-/** @param work - undefined if nothing is left to do */
+/**
+ * @param work - undefined if nothing is left to do
+ * @param refusedBy - what an error refuses of a chunk
+ */
 async function runChunks<C>(
   { signal, onProgress }: BulkOptions,
   chunks: Iterable<C>,
   work: (chunk: C) => Promise<ChunkDone | undefined>,
+  refusedBy: (chunk: C, error: unknown) => readonly RefusedInput[] = () => [],
 ): Promise<BulkProgress> {
   const refused: RefusedInput[] = [];
   const done = { records: 0, chunks: 0, refused };
@@ -133,11 +130,10 @@ async function runChunks<C>(
       done.records += its.records;
       refused.push(...its.refused);
     } catch (error) {
-      const its = error instanceof ChunkError ? error : new ChunkError(error, []);
-      throw new BulkError(its.cause, {
+      throw new BulkError(error, {
         recordsDone: done.records,
         chunksDone: done.chunks,
-        refused: [...refused, ...its.refused],
+        refused: [...refused, ...refusedBy(chunk, error)],
       });
     }
     done.chunks += 1;
