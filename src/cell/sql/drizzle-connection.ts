@@ -13,6 +13,14 @@ export function drizzleConnection<Tx, Orm>(db: DrizzleDatabase<Tx>): Connection<
   // It sends SELECT to replicas, and reads decide between commit and rollback.
   if ("$replicas" in db)
     throw invalidArgument("db", "must be the primary: pass `db.$primary` of a database that has replicas");
+  // It answers SELECT with earlier rows, also inside a transaction, if it does so for every query.
+  const { $cache: cache } = db as { $cache?: { strategy?: () => string } };
+  if (cache?.strategy?.() === "all")
+    throw invalidArgument(
+      "db",
+      "must not answer every query from a cache: pass a drizzle database without `cache`, or one with the " +
+        "strategy `explicit`",
+    );
   return {
     orm: (tx) => {
       requireOpen(tx);
