@@ -139,6 +139,9 @@ export class Cell<Tx> {
     const { client, database } = options;
     if (client.cell === undefined)
       throw invalidArgument("client", "must have a cell: pass `cell` to createClient");
+    const { beginDeadlineMs, preflightDeadlineMs, decideDeadlineMs } = options;
+    for (const [field, ms] of Object.entries({ beginDeadlineMs, preflightDeadlineMs, decideDeadlineMs }))
+      if (ms !== undefined && !(ms > 0)) throw invalidArgument(field, "must be above 0");
     this.#options = options;
     this.#tables = new ClaimableTables(options.tables, options.types);
     this.#refuse(options.database.cascades(options.tables));

@@ -1,4 +1,6 @@
+import { MAX_TIMER_MS } from "../client/attempt-abort.ts";
 import { callHook } from "../client/hooks.ts";
+import { invalidArgument } from "./errors.ts";
 import { ReconcileAborted, type ReconcileOptions, type ReconcileResult } from "./reconcile.ts";
 
 export interface ReconcileLoopOptions extends Omit<Partial<ReconcileOptions>, "full"> {
@@ -18,6 +20,9 @@ export interface ReconcileLoopOptions extends Omit<Partial<ReconcileOptions>, "f
   onRun?: (run: { full: boolean; result: ReconcileResult | undefined; error: unknown }) => void;
 }
 
+const EVERY_MS = 60_000;
+const FULL_EVERY_MS = 600_000;
+
 /** Reconciles periodically until stopped. Several processes are safe: they only repeat some work. */
 export class ReconcileLoop {
   readonly #reconcile: (options: Partial<ReconcileOptions>) => Promise<ReconcileResult>;
@@ -36,6 +41,10 @@ export class ReconcileLoop {
     this.#reconcile = reconcile;
     this.#options = options;
     this.#stopped = stopped;
+    const { everyMs = EVERY_MS, fullEveryMs = FULL_EVERY_MS } = options;
+    if (!(everyMs >= 0 && everyMs <= MAX_TIMER_MS))
+      throw invalidArgument("everyMs", `must be from 0 to ${MAX_TIMER_MS} ms`);
+    if (!(fullEveryMs >= 0)) throw invalidArgument("fullEveryMs", "must be 0 or more");
     this.#done = this.#loop();
   }
 
@@ -48,17 +57,18 @@ export class ReconcileLoop {
   }
 
   async #loop(): Promise<void> {
-    const { everyMs = 60_000 } = this.#options;
+    const { everyMs = EVERY_MS } = this.#options;
     while (!this.#isStopped) {
       const started = performance.now();
       await this.#run();
       const nextMs = everyMs * (0.9 + Math.random() / 5);
-      await this.#sleep(Math.max(0, nextMs - (performance.now() - started)));
+      const waitMs = nextMs - (performance.now() - started);
+      await this.#sleep(Math.min(MAX_TIMER_MS, Math.max(0, waitMs)));
     }
   }
 
   async #run(): Promise<void> {
-    const { everyMs: _, fullEveryMs = 600_000, onRun, ...options } = this.#options;
+    const { everyMs: _, fullEveryMs = FULL_EVERY_MS, onRun, ...options } = this.#options;
     const full = performance.now() - this.#fullAtMs >= fullEveryMs;
     let result: ReconcileResult | undefined;
     let failure: unknown;

@@ -1,4 +1,5 @@
 import type { Answer, Refused } from "./answer.ts";
+import { MAX_TIMER_MS } from "./attempt-abort.ts";
 import { errorOf } from "./errors.ts";
 
 export interface RenewingOptions {
@@ -20,7 +21,7 @@ export async function whileRenewing<T>(
   let timer: ReturnType<typeof setTimeout> | undefined;
   let hasEnded = false;
   const renewLater = (): void => {
-    timer = setTimeout(() => void renewNow(), everyMs);
+    timer = setTimeout(() => void renewNow(), Math.min(MAX_TIMER_MS, everyMs));
   };
   // Nobody waits for it, so whatever is thrown goes to the work.
   const renewNow = async (): Promise<void> => {

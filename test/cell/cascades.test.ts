@@ -141,6 +141,15 @@ test("a table can refer to itself, on MySQL too", () => {
   ]);
 });
 
+test("a cell refuses deadlines that cannot be", () => {
+  const client = createClient({ url: "http://x.test", key: "k", cell: "1" });
+  for (const field of ["beginDeadlineMs", "preflightDeadlineMs", "decideDeadlineMs"])
+    for (const ms of [0, -1, Number.NaN])
+      expect(() =>
+        createCell({ client, database: onPostgres, tables: [claimableUsers], [field]: ms }),
+      ).toThrow(`\`${field}\` must be above 0`);
+});
+
 test("a cell refuses cascades unless its options accept them", () => {
   const client = createClient({
     url: "http://x.test",

@@ -16,7 +16,7 @@ const result: ReconcileResult = {
 };
 
 beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
+afterEach(() => void vi.restoreAllMocks().useRealTimers());
 
 test("runs at once and about every minute, with the first run and one in 10 minutes full", async () => {
   const runs: Partial<ReconcileOptions>[] = [];
@@ -67,4 +67,20 @@ test("stops after the current run, or at once between runs", async () => {
   await stopped;
   expect(saved).toHaveBeenCalledOnce();
   expect(vi.getTimerCount()).toBe(0);
+});
+
+test("waits as long as a timer can, and refuses longer intervals, which would be none", async () => {
+  let runs = 0;
+  const run = async (): Promise<ReconcileResult> => ((runs += 1), result);
+  vi.spyOn(Math, "random").mockReturnValue(1); // the longest wait
+  const loop = new ReconcileLoop(run, { everyMs: 2 ** 31 - 1, fullEveryMs: Number.POSITIVE_INFINITY });
+  await vi.advanceTimersByTimeAsync(1_000);
+  await loop.stop();
+  expect(runs).toBe(1);
+  for (const everyMs of [2 ** 31, Number.POSITIVE_INFINITY, -1, Number.NaN])
+    expect(() => new ReconcileLoop(run, { everyMs })).toThrow("`everyMs` must be from 0 to 2147483647 ms");
+  expect(() => new ReconcileLoop(run, { fullEveryMs: Number.NaN })).toThrow(
+    "`fullEveryMs` must be 0 or more",
+  );
+  expect(runs).toBe(1);
 });

@@ -149,3 +149,15 @@ test("a reason that cannot be told aborts the work with its error, and rejects n
   resolve("the end");
   expect(await done).toBe("the end");
 });
+
+test("a pause that is longer than any timer is not without a pause", async () => {
+  const renew = vi.fn<() => Promise<Answer<unknown>>>(async () => renewed);
+  for (const everyMs of [2 ** 31, Number.POSITIVE_INFINITY]) {
+    const { work, resolve } = working();
+    const done = whileRenewing(renew, { reason: "x", everyMs }, work);
+    await vi.advanceTimersByTimeAsync(60_000);
+    resolve("the end");
+    await done;
+  }
+  expect(renew).not.toHaveBeenCalled();
+});
