@@ -134,8 +134,8 @@ function check({
   begins,
   breaker,
 }: ClientOptions): void {
-  if (typeof url !== "string" || !/^https?:\/\/[^/?#]+\/*$/i.test(url))
-    throw invalid("url", "must be an http or https URL without a path");
+  if (typeof url !== "string" || !/^https?:\/\/[^/?#@]+\/*$/i.test(url))
+    throw invalid("url", "must be an http or https URL without a path and credentials");
   if (typeof key !== "function" && !isKey(key))
     throw invalid("key", "must be a key, or a function that returns one");
   const positive = { deadlineMs, attemptMs, backoffMs, "begins.max": begins?.max };

@@ -13,6 +13,7 @@ it.each<{ field: string; options: Record<string, unknown> }>([
     "https://",
     "https://leasehold.test/v1",
     "https://leasehold.test?a",
+    "https://user:secret@leasehold.test",
     7,
   ].map((url) => ({
     field: "url",
@@ -38,6 +39,7 @@ it.each<{ field: string; options: Record<string, unknown> }>([
   expect(() => createClient(given)).toThrow(
     expect.objectContaining({ code: "INVALID_ARGUMENT", field, message: expect.stringContaining(field) }),
   );
+  expect(() => createClient(given)).not.toThrow("secret");
 });
 
 it.each<Partial<ClientOptions>>([
