@@ -1,5 +1,13 @@
 /** Tables as an application declares them: with drizzle, or by name for other adapters. */
-import { getTableColumns, getTableName, is, Table, type Column, type SQL } from "drizzle-orm";
+import {
+  getTableColumns,
+  getTableName,
+  getTableUniqueName,
+  is,
+  Table,
+  type Column,
+  type SQL,
+} from "drizzle-orm";
 
 /** A row of any table. */
 export type AnyRow = Readonly<Record<string, unknown>>;
@@ -35,6 +43,10 @@ export type RowUpdate<T extends AnyTable> =
 export type Where<T extends AnyTable> = (T extends NamedTable<object, object, infer W> ? W : SQL) | undefined;
 
 export const tableName = (table: AnyTable): string => (is(table, Table) ? getTableName(table) : table.name);
+
+/** With its schema, if it names one. */
+export const fullName = (table: AnyTable): string =>
+  is(table, Table) ? getTableUniqueName(table) : table.name;
 
 /** The columns by their names in rows. Undefined for a named table, whose columns only the database knows. */
 export const declaredColumns = (table: AnyTable): Record<string, Column> | undefined =>

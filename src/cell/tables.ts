@@ -3,7 +3,7 @@ import type { Types } from "../core/types/types.ts";
 import type { Claimable } from "./claimable.ts";
 import { declaredTypes } from "./declared-types.ts";
 import { invalidArgument } from "./errors.ts";
-import { declaredColumns, tableName, type AnyTable } from "./table.ts";
+import { declaredColumns, fullName, tableName, type AnyTable } from "./table.ts";
 
 /** The claimable tables of a cell. */
 export class ClaimableTables {
@@ -16,6 +16,7 @@ export class ClaimableTables {
     this.all = all;
     this.types = declaredTypes(types, all);
     const bySource = new Map<string, Claimable>();
+    const names = new Set<string>();
     for (const claimable of all) {
       const other = bySource.get(claimable.source);
       // The coordinator identifies a row by its source type and id, so two tables must not share a type.
@@ -25,6 +26,14 @@ export class ClaimableTables {
           `has ${claimable.source} twice, for ${other.name} and ${claimable.name}: ` +
             "give each table its own `source`",
         );
+      // A write with one of them would not claim the names of the other.
+      const name = fullName(claimable.table);
+      if (names.has(name))
+        throw invalidArgument(
+          "tables",
+          `has ${claimable.name} twice: name all its columns in one claimable()`,
+        );
+      names.add(name);
       bySource.set(claimable.source, claimable);
       this.#byTable.set(keyOf(claimable.table), claimable);
     }

@@ -11,6 +11,7 @@ import {
   customType,
   date,
   integer,
+  pgSchema,
   pgTable,
   serial,
   text,
@@ -209,6 +210,14 @@ describe("a declaration", () => {
     expect(() => new ClaimableTables([declared, same])).toThrow(
       "RAILS_TABLE_USERS twice, for users and people",
     );
+    const emails = { source: "RAILS_TABLE_EMAILS", subject, attributes: { username: "EMAILS" } } as const;
+    const again = pgTable("users", { id: serial().primaryKey(), username: text() });
+    for (const table of [users, again] as const)
+      expect(() => new ClaimableTables([declared, claimable(table as typeof users, emails)])).toThrow(
+        "`tables` has users twice: name all its columns in one claimable()",
+      );
+    const elsewhere = pgSchema("crm").table("users", { id: serial().primaryKey(), username: text() });
+    expect(() => new ClaimableTables([declared, claimable(elsewhere, emails)])).not.toThrow();
     expect(() => new ClaimableTables([declared]).of(other)).toThrow("people is not among the cell's tables");
   });
 });
