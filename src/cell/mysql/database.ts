@@ -18,7 +18,7 @@ import { MysqlLedgerHistory } from "./ledger-history.ts";
 import type { Orm } from "./orm.ts";
 import { migration, outstandingLeases, ownTables, verificationQueue } from "./schema.ts";
 import { storedTraits } from "./stored-traits.ts";
-import { isInTransaction, releaseSavepoint, setSavepoint, withLockWait } from "./session.ts";
+import { isInTransaction, releaseSavepoint, sessionFaults, setSavepoint, withLockWait } from "./session.ts";
 import { duplicateIn } from "./unique-keys.ts";
 import { MysqlVerification } from "./verification.ts";
 
@@ -243,6 +243,11 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatab
     const written = this.writeOf(error)?.claimable;
     const its = all.find(({ claimable }) => claimable === written);
     return duplicateIn(all, error, its, describeError);
+  }
+
+  override async storedFaults(claimables: readonly Claimable[]): Promise<string[]> {
+    const faults = await sessionFaults(this.#orm());
+    return faults.length > 0 ? faults : super.storedFaults(claimables);
   }
 
   cascades(claimables: readonly Claimable[]): string[] {

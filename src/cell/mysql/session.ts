@@ -1,5 +1,5 @@
 /** Statements about a connection and its transaction. */
-import { sql } from "drizzle-orm";
+import { sql, type SQL } from "drizzle-orm";
 import { isInsideTransaction, isMissingSavepoint } from "./failure.ts";
 import type { DescribeError } from "../sql/describe-error.ts";
 import type { Orm } from "./orm.ts";
@@ -18,6 +18,31 @@ export async function isInTransaction(db: Orm, describe: DescribeError): Promise
     if (isInsideTransaction(error, describe)) return true;
     throw error;
   }
+}
+
+/**
+ * With other values, what the cell writes outside a transaction is not saved at once, or a query answers only
+ * some of the rows that it asks for, and the others would count as gone.
+ */
+const SETTINGS = {
+  autocommit: { read: "IF(@@SESSION.autocommit, 'ON', 'OFF')", usable: "ON" },
+  completion_type: { read: "@@SESSION.completion_type", usable: "NO_CHAIN" },
+  sql_select_limit: { read: "CAST(@@SESSION.sql_select_limit AS CHAR)", usable: "18446744073709551615" },
+} as const;
+
+/** Answers a sentence for each setting of the connection with which no row can be claimed. */
+export async function sessionFaults(db: Orm): Promise<string[]> {
+  const settings = Object.entries(SETTINGS);
+  const fields = settings.map(([name, { read }]) => [name, sql<string>`${sql.raw(read)}`.as(`its_${name}`)]);
+  const [session] = await db
+    .select(Object.fromEntries(fields) as Record<string, SQL.Aliased<string>>)
+    .from(sql`(SELECT 1) AS one`);
+  return settings.flatMap(([name, { usable }]) => {
+    const value = session?.[name];
+    return value === usable
+      ? []
+      : [`cannot be claimed by connections with ${name} = ${value}: let the pool use ${name} = ${usable}`];
+  });
 }
 
 export async function setSavepoint(tx: Orm): Promise<void> {

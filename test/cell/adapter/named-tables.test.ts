@@ -93,6 +93,28 @@ test.skipIf(isSkipped("MariaDB"))("a server that fills up char(n) with spaces ha
   await server.stop();
 });
 
+test.skipIf(isSkipped("MariaDB"))("connections that save late or hide rows are refused", async () => {
+  const server = await startMariadb();
+  const uri = server.url(await server.createDatabase());
+  const admin = createPool({ uri });
+  await admin.query("CREATE TABLE people (id int PRIMARY KEY, name varchar(80) NOT NULL)");
+  for (const [setting, usable] of [
+    ["autocommit = OFF", "autocommit = ON"],
+    ["completion_type = CHAIN", "completion_type = NO_CHAIN"],
+    ["sql_select_limit = 1000", "sql_select_limit = 18446744073709551615"],
+  ]) {
+    const pool = createPool({ uri });
+    pool.pool.on("connection", (connection) => connection.query(`SET ${setting}`));
+    expect(await mysql2(pool).storedFaults([claimablePeople])).toEqual([
+      `cannot be claimed by connections with ${setting}: let the pool use ${usable}`,
+    ]);
+    await pool.end();
+  }
+  expect(await mysql2(admin).storedFaults([claimablePeople])).toEqual([]);
+  await admin.end();
+  await server.stop();
+});
+
 function suite(kind: DriverKind): void {
   let driver: Driver;
   let coordinator: TestCoordinator;
