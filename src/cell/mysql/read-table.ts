@@ -2,6 +2,7 @@ import { sql, type Table } from "drizzle-orm";
 import { customType, mysqlSchema, mysqlTable, uniqueIndex, type MySqlColumn } from "drizzle-orm/mysql-core";
 import type { StoredColumn, StoredName, TableReader } from "../adapter/stored-tables.ts";
 import type { Connection } from "../sql/connection.ts";
+import { isAbout } from "./names.ts";
 import type { Orm } from "./orm.ts";
 
 interface KeyPart {
@@ -13,7 +14,7 @@ interface KeyPart {
 /** Reads tables from MySQL's information schema, from the connection's database if they name no other. */
 export const mysqlTableReader = <Tx>(connection: Connection<Tx, Orm>): TableReader<Tx> => ({
   read: async (tx, stored, propertiesOf) => {
-    const its = sql`table_schema = ${databaseOf(stored)} AND table_name = ${stored.name}`;
+    const its = isAbout(stored);
     const columns = await connection
       .orm(tx)
       .select({
@@ -36,8 +37,6 @@ export const mysqlTableReader = <Tx>(connection: Connection<Tx, Orm>): TableRead
     return tableOf(stored, columns, parts, await propertiesOf(columns.map((column) => column.name)));
   },
 });
-
-const databaseOf = ({ schema }: StoredName) => (schema === undefined ? sql`DATABASE()` : sql`${schema}`);
 
 function tableOf(
   { schema, name }: StoredName,

@@ -2,38 +2,37 @@ import { sql } from "drizzle-orm";
 import { getTableConfig, type MySqlTable } from "drizzle-orm/mysql-core";
 import type { SqlTable } from "../sql/connection.ts";
 import { keysOf, type StoredTraits } from "../sql/stored-faults.ts";
+import { isAbout } from "./names.ts";
 import type { Orm } from "./orm.ts";
 
 /** Reads the engine and the unique keys of a table from MySQL's information schema. A view has no engine. */
 export async function storedTraits(orm: Orm, { table }: SqlTable): Promise<StoredTraits | undefined> {
   const { schema, name } = getTableConfig(table as MySqlTable);
+  const its = isAbout({ schema, name });
   const [stored] = await orm
     .select({
       engine: sql<string | null>`t.engine`.as("table_engine"),
       hasTransactions: sql<number>`e.transactions = 'YES'`.mapWith(Number).as("has_transactions"),
     })
-    .from(sql`information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine`)
-    .where(sql`t.table_schema = ${schema ?? sql`DATABASE()`} AND t.table_name = ${name}`);
+    .from(
+      sql`(SELECT engine FROM information_schema.tables WHERE ${its}) t
+        LEFT JOIN information_schema.engines e ON e.engine = t.engine`,
+    );
   if (stored === undefined) return undefined;
   const keyParts = await orm
     .select({
-      key: sql<string>`s.index_name`.as("name_of_key"),
-      column: sql<string | null>`s.column_name`.as("name_of_column"),
+      key: sql<string>`index_name`.as("name_of_key"),
+      column: sql<string | null>`column_name`.as("name_of_column"),
     })
-    .from(sql`information_schema.statistics s`)
-    .where(
-      sql`s.table_schema = ${schema ?? sql`DATABASE()`} AND s.table_name = ${name} AND s.non_unique = 0`,
-    );
+    .from(sql`information_schema.statistics`)
+    .where(sql`${its} AND non_unique = 0`);
   const paddedColumns = await orm
     .select({
-      name: sql<string>`c.column_name`.as("name_of_column"),
-      type: sql<string>`c.column_type`.as("type_of_column"),
+      name: sql<string>`column_name`.as("name_of_column"),
+      type: sql<string>`column_type`.as("type_of_column"),
     })
-    .from(sql`information_schema.columns c`)
-    .where(
-      sql`c.table_schema = ${schema ?? sql`DATABASE()`} AND c.table_name = ${name}
-        AND c.data_type = 'char' AND @@sql_mode LIKE '%PAD_CHAR_TO_FULL_LENGTH%'`,
-    );
+    .from(sql`information_schema.columns`)
+    .where(sql`${its} AND data_type = 'char' AND @@sql_mode LIKE '%PAD_CHAR_TO_FULL_LENGTH%'`);
   return {
     isTable: stored.engine !== null,
     uniqueKeys: keysOf(keyParts),

@@ -4,6 +4,7 @@ import type { SqlParts } from "../sql/connection.ts";
 import { ANY_ROW, idKindOf, integerOrder, isIn, type RowOrder } from "../sql/row-order.ts";
 import { PROGRESS_NAME, SqlVerification } from "../sql/verification.ts";
 import { ageMsOf } from "./age.ts";
+import { bytes } from "./names.ts";
 import type { Orm } from "./orm.ts";
 import { verificationProgress, verificationQueue } from "./schema.ts";
 
@@ -46,12 +47,6 @@ function orderOf(idColumn: Column): RowOrder {
       ),
   };
 }
-
-/**
- * The bytes in UTF-8, whatever the character set of the connection is, because collations would compare
- * letters.
- */
-const bytes = (text: string): SQL => sql`CAST(CONVERT(${text} USING utf8mb4) AS BINARY)`;
 
 const padded = (length: SQL): SQL => sql`LPAD(${length}, 3, '0')`;
 
