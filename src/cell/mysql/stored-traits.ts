@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import { getTableConfig, type MySqlTable } from "drizzle-orm/mysql-core";
+import type { StoredColumn } from "../adapter/stored-tables.ts";
 import type { SqlTable } from "../sql/connection.ts";
 import { keysOf, type StoredTraits } from "../sql/stored-faults.ts";
 import { isAbout } from "./names.ts";
@@ -26,19 +27,25 @@ export async function storedTraits(orm: Orm, { table }: SqlTable): Promise<Store
     })
     .from(sql`information_schema.statistics`)
     .where(sql`${its} AND non_unique = 0`);
-  const paddedColumns = await orm
+  const columns = await orm
     .select({
       name: sql<string>`column_name`.as("name_of_column"),
       type: sql<string>`column_type`.as("type_of_column"),
     })
     .from(sql`information_schema.columns`)
-    .where(sql`${its} AND data_type = 'char' AND @@sql_mode LIKE '%PAD_CHAR_TO_FULL_LENGTH%'`);
+    .where(
+      sql`${its} AND (data_type REGEXP 'binary|blob'
+        OR data_type = 'char' AND @@sql_mode LIKE '%PAD_CHAR_TO_FULL_LENGTH%')`,
+    );
   return {
     isTable: stored.engine !== null,
     uniqueKeys: keysOf(keyParts),
     hasDeferrableKey: false,
     hasPolicies: false,
     engineWithoutTransactions: stored.hasTransactions === 1 ? undefined : (stored.engine ?? undefined),
-    paddedColumns,
+    columnsOfBytes: columns.filter(hasBytes),
+    paddedColumns: columns.filter((column) => !hasBytes(column)),
   };
 }
+
+const hasBytes = ({ type }: StoredColumn): boolean => /binary|blob/.test(type);

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
+import type { StoredColumn } from "../adapter/stored-tables.ts";
 import type { SqlTable } from "../sql/connection.ts";
 import { keysOf, type StoredTraits } from "../sql/stored-faults.ts";
 import type { Orm } from "./orm.ts";
@@ -48,10 +49,17 @@ export async function storedTraits(orm: Orm, { table }: SqlTable): Promise<Store
     );
   const type = sql<string>`CASE typtype WHEN 'd' THEN format_type(typbasetype, typtypmod)
     ELSE format_type(atttypid, atttypmod) END`;
-  const paddedColumns = await orm
+  const columns = await orm
     .select({ name: sql<string>`attname::text`.as("name"), type: type.as("type") })
     .from(sql`pg_attribute JOIN pg_type ON pg_type.oid = atttypid`)
-    .where(sql`attrelid = ${relation} AND attnum > 0 AND ${type} LIKE 'character(%'`);
-  const hasDeferrableKey = keyParts.some(({ isDeferrable }) => isDeferrable);
-  return { ...traits, uniqueKeys: keysOf(keyParts), hasDeferrableKey, paddedColumns };
+    .where(sql`attrelid = ${relation} AND attnum > 0 AND (${type} LIKE 'character(%' OR ${type} = 'bytea')`);
+  return {
+    ...traits,
+    uniqueKeys: keysOf(keyParts),
+    hasDeferrableKey: keyParts.some(({ isDeferrable }) => isDeferrable),
+    columnsOfBytes: columns.filter(hasBytes),
+    paddedColumns: columns.filter((column) => !hasBytes(column)),
+  };
 }
+
+const hasBytes = ({ type }: StoredColumn): boolean => type === "bytea";

@@ -1,7 +1,7 @@
 import { getTableColumns } from "drizzle-orm";
 import type { StoredColumn } from "../adapter/stored-tables.ts";
 import type { SqlTable } from "./connection.ts";
-import { withoutCase } from "./unique-keys.ts";
+import { isSameName, withoutCase } from "./unique-keys.ts";
 
 /** What only the database knows about a table. */
 export interface StoredTraits {
@@ -15,6 +15,8 @@ export interface StoredTraits {
   hasPolicies: boolean;
   /** The engine that stores the table, if it has no transactions. */
   engineWithoutTransactions?: string | undefined;
+  /** The columns with bytes instead of text or numbers, and their types. */
+  columnsOfBytes: readonly StoredColumn[];
   /** The columns whose values are read with spaces that nobody has written, and their types. */
   paddedColumns: readonly StoredColumn[];
 }
@@ -32,7 +34,7 @@ export function storedFault(
   traits: StoredTraits,
 ): string | undefined {
   const { name, idName, subjectIdName, scopeName, attributes } = claimable;
-  const { isTable, engineWithoutTransactions: engine, paddedColumns } = traits;
+  const { isTable, engineWithoutTransactions: engine, columnsOfBytes, paddedColumns } = traits;
   if (!isTable)
     return (
       `has ${name}, which is a view or a foreign table: name the table that stores its rows, because a ` +
@@ -45,12 +47,17 @@ export function storedFault(
       `has ${name}, in which several rows may have the same ${idName}, because no unique key consists of ` +
       "that column alone: add one, or name a column with one as `id`"
     );
+  const ofBytes = columnsOfBytes.find((column) => isSameName(column.name, idColumn.name));
+  if (ofBytes !== undefined)
+    return (
+      `has ${name}, whose ${idName} is ${ofBytes.type}, so verification could not find the rows of its ` +
+      "claims: name a column with text or numbers as `id`"
+    );
   const columns = getTableColumns(table);
   const used = [idName, subjectIdName, scopeName, ...attributes.map((attribute) => attribute.name)];
   const isUsed = ({ name: stored }: StoredColumn): boolean =>
     used.some(
-      (property) =>
-        property !== undefined && withoutCase(columns[property]?.name ?? property) === withoutCase(stored),
+      (property) => property !== undefined && isSameName(columns[property]?.name ?? property, stored),
     );
   const padded = paddedColumns.find(isUsed);
   return padded === undefined

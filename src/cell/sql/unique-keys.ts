@@ -98,7 +98,7 @@ export function nameInRow(table: Table, nameInDatabase: string): string[] {
 }
 
 /** Drizzle's option `casing` turns `userName` into `user_name` where it writes SQL, but not in its schema. */
-const isSameName = (one: string, other: string): boolean => withoutCase(one) === withoutCase(other);
+export const isSameName = (one: string, other: string): boolean => withoutCase(one) === withoutCase(other);
 /** A name without what drizzle's casing changes. */
 export const withoutCase = (name: string): string => name.replaceAll("_", "").toLowerCase();
 

@@ -254,6 +254,15 @@ function suite(kind: DriverKind): void {
       expect(found?.record).toMatchObject({ scope: code.team, subject: { id: code.owner } });
     });
 
+  test("a table whose ids are bytes is refused", async () => {
+    const bytes = kind.server === "PostgreSQL" ? "bytea" : "varbinary(16)";
+    await driver.run(`CREATE TABLE tokens (id ${bytes} PRIMARY KEY, code varchar(80))`);
+    const tokens = table<{ id: string; code: string }>("tokens");
+    await expect(cellOf([claimable(tokens, codeOptions)]).verify()).rejects.toThrow(
+      `\`tables\` has tokens, whose id is ${bytes}, so verification could not find the rows of its claims`,
+    );
+  });
+
   if (kind.server === "MariaDB")
     test("a table whose name differs from that of another one only in case is read by itself", async () => {
       await driver.run("CREATE TABLE PEOPLE (ID int PRIMARY KEY, other text) ENGINE = MyISAM");
