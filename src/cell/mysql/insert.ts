@@ -48,6 +48,9 @@ export function inOrderOfIds(
   ids: readonly unknown[],
 ): AnyRow[] {
   const byId = new Map(rows.map((row) => [claimable.idOf(row), row]));
+  // MySQL generates an exact id. If no row has it, the driver may have rounded the ids of the rows.
+  const isRounding = ids.some((id) => !byId.has(String(id)));
+  for (const row of rows) claimable.checkExact(row, isRounding);
   return ids.map((id) => byId.get(String(id)) ?? notReadBack(claimable, id));
 }
 

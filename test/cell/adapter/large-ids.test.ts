@@ -194,10 +194,7 @@ function suite({ server: kind, open }: Kind): void {
   const refusal = { name: "InvalidArgumentError", field: "id" };
   const refused = async (work: Promise<unknown>): Promise<void> => {
     await expect(work).rejects.toMatchObject(refusal);
-    // MySQL generates an exact id, by which the row is then read.
-    await expect(work).rejects.toThrow(
-      /read the column as text or bigint|was not stored as 9007199254740993/,
-    );
+    await expect(work).rejects.toThrow("read the column as text or bigint");
   };
 
   test("an insert whose id is rounded saves nothing, even if the body catches the error", async () => {
