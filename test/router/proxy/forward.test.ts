@@ -237,6 +237,45 @@ describe("what the client gets", () => {
     expect(await answer.text()).toBe("see there");
   });
 
+  test("an answer without a type gets none, whatever its length and status", async () => {
+    const routes = new ScriptedRoutes();
+    const cell = await startCell("7", (request, response) => {
+      response.statusCode = Number(request.headers["x-status"]);
+      // Its length is known before the answer is sent on, or not.
+      response.write("<p>");
+      setTimeout(() => response.end("hello"), request.headers["x-slow"] === undefined ? 0 : 50);
+    });
+    routes.answers.set("ada", found(cell));
+    const url = await serve({ routes, ruleset: prefixes });
+    for (const status of [200, 302, 404, 500])
+      for (const more of [{}, { "x-slow": "1" }]) {
+        const headers = { "x-status": String(status), ...more } as Record<string, string>;
+        const answer = await fetch(`${url}/ada`, { headers, redirect: "manual" });
+        expect([answer.status, answer.headers.get("content-type")]).toEqual([status, null]);
+        expect(await answer.text()).toBe("<p>hello");
+      }
+  });
+
+  test("an answer that a cell or a client breaks off is not logged on Node", async () => {
+    const logged = [vi.spyOn(console, "error"), vi.spyOn(console, "info")];
+    const routes = new ScriptedRoutes();
+    const closed = Promise.withResolvers<void>();
+    const cell = await startCell("7", (request, response) => {
+      response.write("half");
+      if (request.url === "/ada/cell") setTimeout(() => response.destroy(), 20);
+      else response.once("close", closed.resolve);
+    });
+    routes.answers.set("ada", found(cell));
+    const url = await serve({ routes, ruleset: prefixes });
+    await expect(fetch(`${url}/ada/cell`).then((answer) => answer.text())).rejects.toThrow("terminated");
+    const leaving = new AbortController();
+    const answer = await fetch(`${url}/ada/client`, { signal: leaving.signal });
+    leaving.abort();
+    await expect(answer.text()).rejects.toThrow();
+    await closed.promise;
+    for (const log of logged) expect(log).not.toHaveBeenCalled();
+  });
+
   test("an answer that needs no change is not copied", async () => {
     const routes = new ScriptedRoutes();
     routes.answers.set("ada", found({ id: "7", address: "https://cell-7.example.com" }));
