@@ -15,6 +15,24 @@ export interface Target {
 }
 
 /**
+ * As the Fetch standard says, `fetch` adds `Cache-Control: no-cache` to a request with `If-None-Match` or the
+ * like, and then many cells never answer 304. With another cache mode than the default, it adds nothing. This
+ * one makes no difference otherwise, because `fetch` has no cache outside of browsers. Workers refuse it, and
+ * add nothing by themselves.
+ */
+const CACHE_MODE = supported({ cache: "force-cache" });
+
+/** Empty if the runtime refuses the option. */
+function supported(init: object): object {
+  try {
+    void new Request("https://cell.invalid", init);
+    return init;
+  } catch {
+    return {};
+  }
+}
+
+/**
  * Sends a request to a cell and waits for the beginning of its answer. It is never sent again from here: the
  * cell may have done what it asks for.
  */
@@ -55,6 +73,7 @@ export async function attempt(
     method: request.method,
     headers,
     redirect: "manual",
+    ...CACHE_MODE,
     // Cheaper in workerd than a listener of the request's signal.
     signal: AbortSignal.any([request.signal, control.signal]),
     ...(upload === null ? {} : { body: upload.body, duplex: "half" }),

@@ -40,7 +40,8 @@ describe("what the cell gets", () => {
     });
     routes.answers.set("ada", found(cell));
     const url = await serve({ routes, ruleset: prefixes, ...options }, context);
-    const answer = await fetch(`${url}/ada/x?q=a%20b`, { headers: given });
+    // In the default mode, a conditional request gets headers of its own.
+    const answer = await fetch(`${url}/ada/x?q=a%20b`, { headers: given, cache: "force-cache" });
     const body = (await answer.json()) as { url: string; headers: Record<string, string> };
     return { ...body, router: new URL(url).host };
   };
@@ -62,6 +63,22 @@ describe("what the cell gets", () => {
     expect(headers["host"]).not.toBe(router);
     expect(headers).not.toHaveProperty("leasehold-stale");
     expect(headers).not.toHaveProperty("x-forwarded-for");
+  });
+
+  test("a conditional request stays one that the cell can answer with 304", async () => {
+    for (const [name, value] of [
+      ["if-none-match", '"1"'],
+      ["if-modified-since", "Sun, 29 Nov 2026 00:00:00 GMT"],
+      ["if-match", '"1"'],
+      ["if-range", '"1"'],
+    ] as const) {
+      const { headers } = await echoed({ [name]: value });
+      expect(headers).toMatchObject({ [name]: value });
+      expect(headers).not.toHaveProperty("cache-control");
+      expect(headers).not.toHaveProperty("pragma");
+    }
+    const { headers } = await echoed({ "if-none-match": '"1"', "cache-control": "no-cache" });
+    expect(headers["cache-control"]).toBe("no-cache");
   });
 
   test("case 19: a client's headers of the router are removed, and those of the connection", async () => {
