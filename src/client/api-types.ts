@@ -30,6 +30,8 @@ export interface AuditEntry {
     | "start_growth"
     | "cut_growth"
     | "abort_growth"
+    | "start_restore"
+    | "end_restore"
     | "begin_lease"
     | "commit_lease"
     | "rollback_lease"
@@ -809,6 +811,25 @@ export interface NewWebhook {
   reason?: string | undefined;
 }
 
+/** Something that an operator has started, and that takes longer than a call. */
+export interface Operation {
+  /** The id of the operation. A reconciliation has the id of its part. */
+  id: string;
+  /**
+   * `growth`: the deployment gets more shards. `restore`: a backup is restored. `reconciliation`: a shard
+   * has accepted that it went back in time, until it is finished.
+   */
+  kind: "growth" | "restore" | "reconciliation";
+  /** `shards`, `deployment`, or a part such as `shard-3`. */
+  about: string;
+  /** RFC 3339, in UTC, with milliseconds. */
+  started_at: string;
+  /** The key of the operator who started it. */
+  started_by: string;
+  /** How an operator ends it. */
+  how_to_end: string;
+}
+
 /** The cell that owns the name. */
 export interface OwnerCell {
   /** The id of a cell: a decimal int64 above 0. */
@@ -933,6 +954,8 @@ export interface Problem {
   request_id: string;
   /** Every op that is in the way, not only the first. */
   conflicts?: readonly Conflict[] | undefined;
+  /** Only with `OPERATION_RUNNING`: the operation that is in the way. */
+  operation?: Operation | undefined;
   /** The id of a begin whose outcome is unknown. Repeat the begin with `PUT` and this id. */
   lease_uuid?: string | undefined;
   /**
@@ -1144,6 +1167,19 @@ export interface ReportedVerification {
   ended_ago_ms: number;
   /** When the last run that was done has ended. Left out: none was reported. */
   last_done_at?: string | undefined;
+}
+
+export interface RestoreEnd {
+  /** Why you do this. The audit keeps it. */
+  reason: string;
+}
+
+export interface RestoreStart {
+  /** A UUID of version 1 to 8 (RFC 9562). Answers have it in lower case. */
+  id: string;
+  kind: "restore";
+  /** Why you do this. The audit keeps it. */
+  reason: string;
 }
 
 export interface Revocation {

@@ -21,6 +21,8 @@ export const auditActions = [
   "start_growth",
   "cut_growth",
   "abort_growth",
+  "start_restore",
+  "end_restore",
   "begin_lease",
   "commit_lease",
   "rollback_lease",

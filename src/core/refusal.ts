@@ -1,3 +1,4 @@
+import type { Operation } from "./operations/operations.ts";
 import type { Placement } from "./placement.ts";
 
 /**
@@ -53,7 +54,7 @@ export type Reason =
   | "HISTORY_LOST"
   | "NO_CELLS"
   | "PLACEMENT_MISMATCH"
-  | "GROWTH_RUNNING"
+  | "OPERATION_RUNNING"
   | "GROWTH_UNKNOWN"
   | "GROWTH_CUT"
   | "GROWTH_NOT_COPIED"
@@ -102,6 +103,8 @@ export interface Refusal {
   conflicts?: Conflict[];
   /** With `PLACEMENT_MISMATCH`: the placement of the object that refuses. */
   placement?: Placement;
+  /** With `OPERATION_RUNNING`: the operation that is in the way. */
+  operation?: Operation;
   /** True if another shard will serve the names in a moment, because the deployment grows (G5). */
   isMoving?: true;
 }

@@ -43,6 +43,8 @@ export const writePoints = {
     "change_types",
     "use_types",
     "change_identities",
+    "begin_operation",
+    "end_operation",
     "take_slot",
     "release_slot",
   ],

@@ -7,6 +7,7 @@ import { credentialRoutes } from "./contract/credential-routes.ts";
 import { growthRoutes } from "./contract/growth-routes.ts";
 import { historyRoutes } from "./contract/history-routes.ts";
 import { identityRoutes } from "./contract/identity-routes.ts";
+import { operationRoutes } from "./contract/operation-routes.ts";
 import { partRoutes } from "./contract/part-routes.ts";
 import { scrubRoutes } from "./contract/scrub-routes.ts";
 import { leaseRoutes } from "./contract/lease-routes.ts";
@@ -35,6 +36,7 @@ export const routes = {
   ...cellRoutes,
   ...removalRoutes,
   ...growthRoutes,
+  ...operationRoutes,
   ...keyRoutes,
   ...identityRoutes,
   ...credentialRoutes,

@@ -10,6 +10,7 @@ import { identityHandlers } from "./handlers/identities.ts";
 import { keyHandlers } from "./handlers/keys.ts";
 import { leaseHandlers } from "./handlers/leases.ts";
 import { metricsHandlers } from "./handlers/metrics.ts";
+import { operationHandlers } from "./handlers/operations.ts";
 import { partHandlers } from "./handlers/parts.ts";
 import { scrubHandlers } from "./handlers/scrub.ts";
 import { recordHandlers } from "./handlers/records.ts";
@@ -37,6 +38,7 @@ export const handlers: Handlers = {
   ...cellHandlers,
   ...removalHandlers,
   ...growthHandlers,
+  ...operationHandlers,
   ...keyHandlers,
   ...identityHandlers,
   ...credentialHandlers,

@@ -1,5 +1,6 @@
 import type * as z from "zod";
 import { errorCodes, type Conflict, type Reason, type Refusal } from "../core/refusal.ts";
+import { toApiOperation } from "./api-operation.ts";
 import type { routeFacts } from "./contract/schemas.ts";
 import { jsonAnswer } from "./json-answer.ts";
 
@@ -42,7 +43,8 @@ export function problemResponse(failure: Failure, requestId: string): Response {
 export function problemOf(failure: Failure, requestId: string): Record<string, unknown> {
   const { title } = errorCodes[failure.code];
   const status = statusOf(failure);
-  const { code, detail, reason, field, conflicts, buckets, leaseUuid, failed, route, message } = failure;
+  const { code, detail, reason, field, operation, conflicts, buckets, leaseUuid, failed, route, message } =
+    failure;
   return {
     type: `/docs#error-${code.toLowerCase()}`,
     title,
@@ -54,6 +56,7 @@ export function problemOf(failure: Failure, requestId: string): Record<string, u
     retryable: isRetryable(failure, status),
     request_id: requestId,
     conflicts: conflicts?.map((conflict, index) => toApiConflict(conflict, buckets?.[index])),
+    operation: operation && toApiOperation(operation),
     lease_uuid: leaseUuid,
     failed,
     route,

@@ -206,6 +206,14 @@ CREATE INDEX \`certificates_by_expiry\` ON \`credential_uses\` (\`expires_at_ms\
 	\`growth\` text NOT NULL
 ) STRICT, WITHOUT ROWID;`,
   },
+  {
+    name: "0008_operations.sql",
+    sql: `CREATE TABLE \`operation_sets\` (
+	\`part\` text PRIMARY KEY NOT NULL,
+	\`position\` integer NOT NULL,
+	\`operations\` text NOT NULL
+) STRICT, WITHOUT ROWID;`,
+  },
 ];
 
 /**

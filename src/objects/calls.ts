@@ -20,10 +20,11 @@ import type {
   UseTypes,
 } from "../core/directory/messages.ts";
 import type {
+  AbortGrowth,
   AskGrowth,
-  ChangeGrowth,
   Confirmed,
   ConfirmCut,
+  CutGrowth,
   FinishGrowth,
   Growth,
   GrowthProgress,
@@ -32,6 +33,8 @@ import type {
   Received,
   StartGrowth,
 } from "../core/growth/messages.ts";
+import type { BeginOperation, EndOperation, EndRestore } from "../core/operations/messages.ts";
+import type { Operation, OperationSet } from "../core/operations/operations.ts";
 import type { IdentitySet } from "../core/identities/identities.ts";
 import type { VerificationSlot, VerificationSlotRequest } from "../core/directory/verification-slots.ts";
 import type * as messages from "../core/messages.ts";
@@ -119,10 +122,14 @@ export interface DirectoryCalls {
   confirm(message: messages.Confirm): PeerAnswer<Confirmed>;
   growth(message: AskGrowth): Answer<Growth | null>;
   startGrowth(message: StartGrowth): Answer<Growth>;
-  cutGrowth(message: ChangeGrowth): Answer<Growth>;
+  cutGrowth(message: CutGrowth): Answer<Growth>;
   confirmCut(message: ConfirmCut): Answer<Growth>;
-  abortGrowth(message: ChangeGrowth): Answer<null>;
+  abortGrowth(message: AbortGrowth): Answer<null>;
   finishGrowth(message: FinishGrowth): Answer<null>;
+  operations(message: messages.Envelope): Answer<OperationSet>;
+  beginOperation(message: BeginOperation): Answer<Operation>;
+  endOperation(message: EndOperation): Answer<null>;
+  endRestore(message: EndRestore): Answer<null>;
   compare(message: messages.ComparePoints): Answer<null>;
   snapshot(message: SnapshotRequest): Answer<Snapshot>;
   types(message: messages.Envelope): Answer<KnownTypes>;

@@ -22,14 +22,17 @@ import type {
   UseTypes,
 } from "../core/directory/messages.ts";
 import type {
+  AbortGrowth,
   AskGrowth,
-  ChangeGrowth,
   Confirmed,
   ConfirmCut,
+  CutGrowth,
   FinishGrowth,
   Growth,
   StartGrowth,
 } from "../core/growth/messages.ts";
+import type { BeginOperation, EndOperation, EndRestore } from "../core/operations/messages.ts";
+import type { Operation, OperationSet } from "../core/operations/operations.ts";
 import type { IdentitySet } from "../core/identities/identities.ts";
 import type { VerificationSlot, VerificationSlotRequest } from "../core/directory/verification-slots.ts";
 import type * as messages from "../core/messages.ts";
@@ -60,7 +63,7 @@ export class Directory extends DurableObject<Env> implements DirectoryCalls {
     return this.#tell(this.#directory.startGrowth(message));
   }
 
-  cutGrowth(message: ChangeGrowth): Answer<Growth> {
+  cutGrowth(message: CutGrowth): Answer<Growth> {
     return this.#tell(this.#directory.cutGrowth(message));
   }
 
@@ -68,12 +71,28 @@ export class Directory extends DurableObject<Env> implements DirectoryCalls {
     return this.#tell(this.#directory.confirmCut(message));
   }
 
-  abortGrowth(message: ChangeGrowth): Answer<null> {
+  abortGrowth(message: AbortGrowth): Answer<null> {
     return this.#tell(this.#directory.abortGrowth(message));
   }
 
   finishGrowth(message: FinishGrowth): Answer<null> {
     return this.#tell(this.#directory.finishGrowth(message));
+  }
+
+  operations(message: messages.Envelope): Answer<OperationSet> {
+    return this.#tell(this.#directory.operations(message));
+  }
+
+  beginOperation(message: BeginOperation): Answer<Operation> {
+    return this.#tell(this.#directory.beginOperation(message));
+  }
+
+  endOperation(message: EndOperation): Answer<null> {
+    return this.#tell(this.#directory.endOperation(message));
+  }
+
+  endRestore(message: EndRestore): Answer<null> {
+    return this.#tell(this.#directory.endRestore(message));
   }
 
   snapshot(message: SnapshotRequest): Answer<Snapshot> {

@@ -15,6 +15,7 @@ import { copyAudit, pruneAudit, type AuditSource } from "./audit.ts";
 import { pruneCredentialUses } from "./credential-uses.ts";
 import { causeOf } from "./failure.ts";
 import { dropCopies, stepGrowth } from "./growth.ts";
+import type { GrowthDriver } from "./growth-driver.ts";
 import { pruneHistory } from "./history.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
 import { readGrowthCopy } from "./directory-copies.ts";
@@ -22,6 +23,7 @@ import { DirectoryWatch } from "./directory-watch.ts";
 import { mirrorCells, mirrorGrowth, mirrorKeys, mirrorTypes } from "./mirror.ts";
 import { CALL_TIMEOUT_MS, END_STATEMENTS, type CronRun } from "./cron-run.ts";
 import { isLostBy } from "./lost-part.ts";
+import { settleOperations } from "./operations.ts";
 import { cells, cronRuns } from "./schema.ts";
 import { scrub, scrubbedParts } from "./scrub.ts";
 import { visitLedgers, type Visit, type VisitTarget } from "./visits.ts";
@@ -124,10 +126,24 @@ export async function runCron(
   if (isDirectoryLost !== null) parts.set("directory", isDirectoryLost);
   const works = !directory.ok || directory.value.isPlaced ? await pokeShards(run, witness, parts) : [];
   const told = directory.ok ? await tellRemovals(run, visits) : ok(null);
+  const driver: CronDriver = Object.assign(Object.create(run) as CronRun, { clock });
+  const settled = directory.ok ? await settleOperations(driver) : ok(null);
   const copied = await copyAudits(run, directory.ok, visits, works);
   const marked = await markCells(run, visits);
 
-  const results = [begun, directory, compared, mirrored, cursors, mirroredKeys, told, copied, marked, pruned];
+  const results = [
+    begun,
+    directory,
+    compared,
+    mirrored,
+    cursors,
+    mirroredKeys,
+    told,
+    settled,
+    copied,
+    marked,
+    pruned,
+  ];
   const failed = [...results, prunedAudit, prunedUses].find((result) => !result.ok);
   const finishedAtMs = clock.now();
   const report: CronReport = {
@@ -157,10 +173,13 @@ export async function runCron(
   const authorities = directory.ok ? directory.value.authorities : null;
   const scrubbed = scrubbedParts(run.objects, visits, works);
   await notify(env, run, { nowMs: finishedAtMs, error, cellsFailed, parts, statuses, spared, authorities });
-  if (directory.ok) await continueGrowth(run, directory.value);
+  if (directory.ok) await continueGrowth(driver, directory.value);
   await scrub(run, scrubbed);
   return report;
 }
+
+/** A run that also makes steps of a growth, and settles operations. Its envelope follows the placement. */
+type CronDriver = CronRun & GrowthDriver;
 
 /** How long a run makes steps of a growth, if it has the time. */
 const GROWTH_MS = 15_000;
@@ -170,14 +189,14 @@ const GROWTH_MS = 15_000;
  * growth may have left copies, and shards that still note changes for it, if they could not be reached.
  */
 async function continueGrowth(
-  run: CronRun,
+  driver: CronDriver,
   { growth, growthCopiedAt }: { growth: Growth | null; growthCopiedAt: number },
 ): Promise<void> {
-  const { clock, log } = run.runtime;
-  const driver = Object.assign(Object.create(run) as CronRun, { clock });
+  const { clock, deadlineMs } = driver;
+  const { log } = driver.runtime;
   if (growth === null) {
     if (growthCopiedAt === 0) return;
-    const last = await readGrowthCopy(run.database);
+    const last = await readGrowthCopy(driver.database);
     if (!last.ok || last.value?.phase !== "copying" || last.value.isDropped === true) return;
     // Another one may have started since the directory was asked.
     if (last.value.position > growthCopiedAt) return;
@@ -185,7 +204,7 @@ async function continueGrowth(
     if (!dropped.ok) log("growth_failed", { error: causeOf(dropped) });
     return;
   }
-  const stepped = await stepGrowth(driver, growth, Math.min(run.deadlineMs, clock.now() + GROWTH_MS));
+  const stepped = await stepGrowth(driver, growth, Math.min(deadlineMs, clock.now() + GROWTH_MS));
   if (!stepped.ok) log("growth_failed", { error: causeOf(stepped) });
 }
 

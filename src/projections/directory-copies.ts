@@ -2,10 +2,11 @@ import { asc, eq, getTableColumns, gt, sql } from "drizzle-orm";
 import type { Cell, MintedKey, TypeSet } from "../core/directory/messages.ts";
 import type { GrowthCopy } from "../core/growth/messages.ts";
 import type { HistoryPoint } from "../core/messages.ts";
+import type { OperationSet } from "../core/operations/operations.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
 import { Database } from "./database.ts";
-import { cells, growths, keys, typeSets } from "./schema.ts";
+import { cells, growths, keys, operationSets, typeSets } from "./schema.ts";
 
 /** The name of the directory in `seen_points`. */
 export const DIRECTORY = "directory";
@@ -89,6 +90,14 @@ export class DirectoryCopies {
       orm.select({ position, entries }).from(typeSets).where(eq(typeSets.part, DIRECTORY)),
     );
     return found.ok ? ok(found.value[0]) : found;
+  }
+
+  async operations(): Promise<Result<OperationSet | null>> {
+    const { position, operations } = getTableColumns(operationSets);
+    const found = await this.#database.run("read operations", (orm) =>
+      orm.select({ position, operations }).from(operationSets).where(eq(operationSets.part, DIRECTORY)),
+    );
+    return found.ok ? ok(found.value[0] ?? null) : found;
   }
 
   growth(): Promise<Result<GrowthCopy | null>> {

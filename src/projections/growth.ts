@@ -1,5 +1,11 @@
 import { fanOut } from "../core/fan-out.ts";
-import type { Growth, GrowthCopy, GrowthProgress, GrowthStep } from "../core/growth/messages.ts";
+import {
+  hasCopied,
+  type Growth,
+  type GrowthCopy,
+  type GrowthProgress,
+  type GrowthStep,
+} from "../core/growth/messages.ts";
 import type { Envelope, Reply } from "../core/messages.ts";
 import { shardsOf } from "../core/placement.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
@@ -16,9 +22,6 @@ export interface GrowthState {
   growth: Growth;
   shards: { shard: number; progress: GrowthProgress | null }[];
 }
-
-/** The changes of one shard that may wait for the cut. Their names are unavailable until they are sent. */
-export const MAX_WAITING = 1_000;
 
 /**
  * How many rows of a shard one message reads at most. Begins on the shard wait for it, so messages are small
@@ -148,10 +151,9 @@ async function repeatCut(driver: GrowthDriver, growth: Growth): Promise<Result<G
 }
 
 /** Whether the cut would make few names unavailable, and those for a moment only. */
-export const isReadyToCut = (state: GrowthState): boolean =>
-  state.growth.phase === "copying" &&
-  areAll(state, "copied") &&
-  state.shards.every(({ progress }) => (progress?.waiting ?? 0) <= MAX_WAITING);
+export const isReadyToCut = ({ growth, shards }: GrowthState): boolean =>
+  growth.phase === "copying" &&
+  shards.every(({ progress }) => progress !== null && hasCopied(growth, progress));
 
 /** How long the names are sent that have changed before a cut. Others change meanwhile. */
 const PREPARE_MS = 3_000;
@@ -169,10 +171,11 @@ async function sendChanges(driver: GrowthDriver, growth: Growth): Promise<Growth
   );
 }
 
-/** Tells and sends what a cut needs. Returns whether it is possible. */
-export async function prepareCut(driver: GrowthDriver, growth: Growth): Promise<boolean> {
-  if (!isReadyToCut(await readProgress(driver, growth))) return false;
-  return isReadyToCut(await sendChanges(driver, growth));
+/** Tells and sends what a cut needs. Returns what the shards have said, or null if it is not possible yet. */
+export async function prepareCut(driver: GrowthDriver, growth: Growth): Promise<GrowthProgress[] | null> {
+  if (!isReadyToCut(await readProgress(driver, growth))) return null;
+  const state = await sendChanges(driver, growth);
+  return isReadyToCut(state) ? state.shards.flatMap(({ progress }) => progress ?? []) : null;
 }
 
 /** Whether every shard of before has said that it is in this state of this growth. */

@@ -1,13 +1,14 @@
 import { and, eq, lt, max, sql } from "drizzle-orm";
 import type { Cell, MintedKey, TypeSet } from "../core/directory/messages.ts";
 import type { Growth } from "../core/growth/messages.ts";
+import type { OperationSet } from "../core/operations/operations.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Database } from "./database.ts";
 import type { DirectoryWatch } from "./directory-watch.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
 import { hasRoom, type CronRun } from "./cron-run.ts";
 import { DIRECTORY, readSeen } from "./directory-copies.ts";
-import { growths, keys, typeSets } from "./schema.ts";
+import { growths, keys, operationSets, typeSets } from "./schema.ts";
 
 /** Copies the cells. Unchanged rows are not written. D1 keeps a removal that the directory has lost (X5). */
 export async function mirrorCells(database: Database, registered: readonly Cell[]): Promise<Result<null>> {
@@ -106,6 +107,25 @@ export const noteAborted = (
       .set({ growth: { ...growth, isAborted: true, ...(isDropped ? { isDropped } : {}) } })
       .where(and(eq(growths.part, DIRECTORY), eq(growths.position, growth.position))),
   );
+
+/** Copies the operations that run, unless D1 has later ones. A growth has a copy of its own. */
+export async function mirrorOperations(
+  database: Database,
+  { position, operations: running }: OperationSet,
+): Promise<Result<unknown>> {
+  if (position === 0) return ok(null);
+  const operations = running.filter(({ kind }) => kind !== "growth");
+  return database.run("save operations", (orm) =>
+    orm
+      .insert(operationSets)
+      .values({ part: DIRECTORY, position, operations })
+      .onConflictDoUpdate({
+        target: operationSets.part,
+        set: { position, operations },
+        setWhere: lt(operationSets.position, position),
+      }),
+  );
+}
 
 /** Copies the key changes since the last run, the oldest first. */
 export async function mirrorKeys(run: CronRun, directory: DirectoryWatch): Promise<Result<null>> {

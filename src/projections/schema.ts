@@ -3,6 +3,7 @@ import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-or
 import type { Credential } from "../auth/principal.ts";
 import type { AuditAction } from "../core/audit.ts";
 import type { GrowthCopy } from "../core/growth/messages.ts";
+import type { Operation } from "../core/operations/operations.ts";
 import type { Role } from "../core/role.ts";
 import type { HistoryPoint, LeaseState } from "../core/messages.ts";
 import type { TypeEntry } from "../core/types/types.ts";
@@ -71,6 +72,14 @@ export const growths = sqliteTable("growths", {
   /** The position of its last change in the directory. A row is replaced only by a later one. */
   position: integer("position").notNull(),
   growth: text("growth", { mode: "json" }).$type<GrowthCopy>().notNull(),
+});
+
+/** The operations that run, as one row. A directory that has lost them gets them back (A7). */
+export const operationSets = sqliteTable("operation_sets", {
+  part: text("part").notNull().primaryKey(),
+  /** The position of the last change in the directory. A row is replaced only by a later one. */
+  position: integer("position").notNull(),
+  operations: text("operations", { mode: "json" }).$type<readonly Operation[]>().notNull(),
 });
 
 /** The minted and revoked keys, without the keys themselves. */

@@ -66,7 +66,7 @@ const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
   LEASE_TOO_LARGE: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
   HISTORY_LOST: ["UNAVAILABLE", errors.UnavailableError],
   NO_CELLS: ["UNAVAILABLE", errors.UnavailableError],
-  GROWTH_RUNNING: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
+  OPERATION_RUNNING: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   GROWTH_UNKNOWN: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   GROWTH_CUT: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   GROWTH_NOT_COPIED: ["FAILED_PRECONDITION", errors.FailedPreconditionError],

@@ -34,6 +34,7 @@ async function forgotten() {
   await c.pass(200);
   expect(await ownerOf(c, name)).toBe("ACTIVE 1");
   goBack();
+  await growing.stepAll("copied");
   return { c, growing, name };
 }
 
@@ -256,7 +257,7 @@ describe("[G7] a growth ends when no earlier loss can show any more", () => {
     expect(await step(c, growing, withoutLedger(c))).toMatchObject(done);
     const message = { ...c.envelope, operator, to: TO + 1, growthCopiedAt: 0 };
     expect(await c.clock.runUntil(c.directory.object.startGrowth(message))).toEqual(
-      no("FAILED_PRECONDITION", { reason: "GROWTH_RUNNING" }),
+      no("FAILED_PRECONDITION", { reason: "OPERATION_RUNNING" }),
     );
     expect(await step(c, growing)).toEqual({ ok: true, value: null });
   });
@@ -286,7 +287,7 @@ describe("[G7] a growth ends when no earlier loss can show any more", () => {
 describe("[G7] before a cut, ledgers tell the shards what they have seen", () => {
   async function prepared(c: Cluster, growing: Growing, objects = {}): Promise<boolean> {
     await growing.stepAll("copied");
-    return c.clock.runUntil(prepareCut(growthDriver(c, objects), growing.running));
+    return (await c.clock.runUntil(prepareCut(growthDriver(c, objects), growing.running))) !== null;
   }
 
   test("so one that went back prevents the cut", async () => {

@@ -464,7 +464,7 @@ test("[G4] what has changed is sent before a cut", async () => {
   const { c, growing } = await start();
   await growing.start(TO);
   const driver = growthDriver(c);
-  const prepared = () => c.clock.runUntil(prepareCut(driver, growing.running));
+  const prepared = async () => (await c.clock.runUntil(prepareCut(driver, growing.running))) !== null;
   expect(await prepared()).toBe(false);
   await growing.stepAll("copied");
   for (const name of MOVING) await own(c, "1", name);
@@ -479,7 +479,7 @@ test("[G2] [G4] what has changed is sent while an ordered cut waits for D1", asy
   await growing.start(TO);
   await growing.stepAll("copied");
   const { id } = growing.running;
-  const message = { ...c.envelope, operator, id, growthCopiedAt: 0 };
+  const message = { ...c.envelope, operator, id, growthCopiedAt: 0, sources: await growing.progress() };
   const ordered = await c.clock.runUntil(c.directory.object.cutGrowth(message));
   if (!ordered.ok) throw new Error(ordered.refusal.detail);
   for (const name of MOVING) await own(c, "1", name);

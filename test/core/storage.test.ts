@@ -274,6 +274,10 @@ const oneGrowth = at(
   "test/core/directory/growth.test.ts",
   "[G1] a growth is started, cut and finished, each once",
 );
+const operations = at(
+  "test/core/directory/operations.test.ts",
+  "[A5] [M6] there is at most one row for each shard, and one for a restore",
+);
 const typeSet = at("test/core/types/document.test.ts", "[M6] a set has at most 256 types of each kind");
 
 const queue = at("test/core/shard/name-queues.test.ts", "[B11] [M6] a full queue takes no other begin: %o");
@@ -552,6 +556,7 @@ const proofs: Record<string, Proof> = {
   "meta.revoked_through_ms": "after work",
   "meta.types": typeSet,
   "meta.growth": "after work",
+  "meta.operations": operations,
   "meta.identities": at("test/http/identities.test.ts", "the identities have a limit in bytes"),
   "DirectoryStore.#types": typeSet,
   // Isolates
@@ -676,6 +681,7 @@ const proofs: Record<string, Proof> = {
   ),
   type_sets: typeSet,
   growths: oneGrowth,
+  operation_sets: operations,
   "leases: outstanding": at(
     "test/core/ledger/guards.test.ts",
     "[M6] granted leases and running begins count together toward the limit",

@@ -37,6 +37,8 @@ const loseLedger = (cell: string) =>
 
 const partOf = async (part: string): Promise<Part> =>
   (await api.json<{ part: Part }>(200, "GET", `/v1/admin/parts/${part}`, {})).part;
+const operations = async (): Promise<unknown> =>
+  (await api.json<{ operations: unknown }>(200, "GET", "/v1/admin/operations", {})).operations;
 const reconcile = (part: string, dryRun: boolean): Promise<Reconciliation> =>
   api.json(200, "POST", `/v1/admin/parts/${part}/reconcile`, { body: { dry_run: dryRun, reason } });
 const begin = (verification: boolean) =>
@@ -68,6 +70,24 @@ describe("a shard that has gone back in time", () => {
     });
     expect(part).toMatchObject({ id: "shard-0", state: "complete", loss: null });
     expect((await begin(false)).status).toBe(201);
+  });
+
+  test("[A6] keeps the deployment from growing until it is finished", async () => {
+    await loseShard(0);
+    await reconcile("shard-0", true);
+    // Nothing is wrong with this one.
+    await reconcile("shard-1", false);
+    expect(await operations()).toEqual([]);
+    await reconcile("shard-0", false);
+    expect(await operations()).toMatchObject([
+      { id: "shard-0", kind: "reconciliation", about: "shard-0", started_by: expect.any(String) as string },
+    ]);
+    const growth = { body: { shards: 20, reason } };
+    const refused = await api.problem(409, "POST", "/v1/admin/growth", growth);
+    expect(refused).toMatchObject({ reason: "OPERATION_RUNNING", operation: { id: "shard-0" } });
+    await api.json(200, "POST", "/v1/admin/parts/shard-0/finish", { body: { reason } });
+    expect(await operations()).toEqual([]);
+    await api.json(200, "POST", "/v1/admin/growth", growth);
   });
 });
 

@@ -27,6 +27,7 @@ import {
   valueOf,
 } from "./fleet.ts";
 import { restartObjects } from "../support/workerd/restart.ts";
+import type { OperationKind } from "../../src/core/operations/operations.ts";
 import type { Growth, GrowthStep } from "../../src/core/growth/messages.ts";
 import type { Envelope, ScrubStep } from "../../src/core/messages.ts";
 import { DirectoryCopies } from "../../src/projections/directory-copies.ts";
@@ -58,6 +59,49 @@ async function forgetKeys(): Promise<void> {
   });
   await restartObjects(env, "1", "2");
 }
+
+describe("[A6] [A7] operations", () => {
+  const started = (id: string, kind: OperationKind) =>
+    directory().beginOperation({ ...envelope(), operation: { id, kind, about: id } });
+  const running = async () =>
+    valueOf(await directory().operations(envelope())).operations.map(({ id }) => id);
+  /** Runs the cron so much later that operations of now are old. */
+  const runLater = () =>
+    runCron(env, Date.now(), {
+      ...defaultRuntime,
+      clock: { ...defaultRuntime.clock, now: () => Date.now() + 61_000 },
+    });
+
+  test("that have ended in their parts end after a minute, and no others", async () => {
+    valueOf(await started("shard-0", "reconciliation"));
+    valueOf(await started("shard-1", "reconciliation"));
+    valueOf(await started("restored", "restore"));
+    const message = { ...envelope(), dryRun: false, cells: ["1", "2"], declared: { incarnation: 0 } };
+    valueOf(await stubsOf(env).shard(1).reconcile(message));
+    await runCron(env, Date.now());
+    expect(await running()).toEqual(["shard-0", "shard-1", "restored"]);
+    const copies = new DirectoryCopies(env);
+    expect(valueOf(await copies.operations())?.operations.map(({ id }) => id)).toEqual(await running());
+    expect(await runLater()).toMatchObject({ error: null });
+    expect(await running()).toEqual(["shard-1", "restored"]);
+    valueOf(
+      await stubsOf(env)
+        .shard(1)
+        .finishReconciliation({ ...envelope(), removedCells: [] }),
+    );
+    expect(await runLater()).toMatchObject({ error: null });
+    expect(await running()).toEqual(["restored"]);
+  });
+
+  test("end later if the directory can't be reached", async () => {
+    valueOf(await started("shard-0", "reconciliation"));
+    const restored = valueOf(await started("restored", "restore"));
+    expect(restored.kind).toBe("restore");
+    await runCron(env, Date.now());
+    await runLater();
+    expect(await running()).toEqual(["restored"]);
+  });
+});
 
 describe("a run of the cron", () => {
   test("copies granted and decided leases of all cells, and records itself", async () => {
@@ -191,6 +235,7 @@ describe("a run of the cron", () => {
     to: 5,
     phase: "copying",
     startedAtMs: 1,
+    startedBy: "k",
     cutAtMs: null,
     position,
   });

@@ -45,9 +45,17 @@ export async function startFleet(...cells: string[]): Promise<void> {
 
 export async function emptyD1(): Promise<void> {
   await env.DB.batch(
-    ["leases", "cells", "keys", "cron_runs", "seen_points", "type_sets", "growths", "audit"].map((table) =>
-      env.DB.prepare(`DELETE FROM ${table}`),
-    ),
+    [
+      "leases",
+      "cells",
+      "keys",
+      "cron_runs",
+      "seen_points",
+      "type_sets",
+      "growths",
+      "operation_sets",
+      "audit",
+    ].map((table) => env.DB.prepare(`DELETE FROM ${table}`)),
   );
 }
 

@@ -59,11 +59,24 @@ export class Growing {
       }
   }
 
+  /** What the shards of before say. A shard that doesn't answer is left out. */
+  async progress(): Promise<GrowthProgress[]> {
+    const { envelope, clock } = this.#cluster;
+    const sources = [...Array(this.running.from).keys()].map((shard) => this.#cluster.shard(shard).object);
+    const replies = await clock.runUntil(
+      Promise.all(sources.map((source) => source.growthProgress(envelope))),
+    );
+    return replies.flatMap((reply) => (reply.ok ? [reply.value] : []));
+  }
+
   /** Cuts, without telling anybody. */
   async cut(): Promise<void> {
     const { id } = this.running;
     const message = { ...this.#cluster.envelope, operator, id };
-    const ordered = valueOf(await this.#run(this.#directory.cutGrowth({ ...message, growthCopiedAt: 0 })));
+    const sources = await this.progress();
+    const ordered = valueOf(
+      await this.#run(this.#directory.cutGrowth({ ...message, growthCopiedAt: 0, sources })),
+    );
     this.growth = valueOf(
       await this.#run(this.#directory.confirmCut({ ...message, growthCopiedAt: ordered.position })),
     );

@@ -24,6 +24,8 @@ const ACTIONS: Readonly<Record<AuditEntry["action"], true>> = {
   start_growth: true,
   cut_growth: true,
   abort_growth: true,
+  start_restore: true,
+  end_restore: true,
   begin_lease: true,
   commit_lease: true,
   rollback_lease: true,

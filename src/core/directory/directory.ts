@@ -18,14 +18,17 @@ import type { DirectoryMetrics } from "../metrics/messages.ts";
 import type { Ports } from "../ports.ts";
 import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
 import type {
+  AbortGrowth,
   AskGrowth,
-  ChangeGrowth,
   Confirmed,
   ConfirmCut,
+  CutGrowth,
   FinishGrowth,
   Growth,
   StartGrowth,
 } from "../growth/messages.ts";
+import type { BeginOperation, EndOperation, EndRestore } from "../operations/messages.ts";
+import type { Operation, OperationSet } from "../operations/operations.ts";
 import { shardsOf } from "../placement.ts";
 import { placementMismatch, refuseVersion } from "../placement-guard.ts";
 import type { WritePoint } from "../write-points.ts";
@@ -53,6 +56,7 @@ import type {
   SnapshotRequest,
   UseTypes,
 } from "./messages.ts";
+import { beginOperation, endOperation, endRestore, runningOperations } from "./operations.ts";
 import { DirectoryReconciler } from "./reconcile.ts";
 import { directorySchema } from "./schema.ts";
 import { DirectoryStore } from "./store.ts";
@@ -277,7 +281,7 @@ export class Directory {
   }
 
   /** Orders the cut, after which the growth can't be aborted. */
-  cutGrowth(message: ChangeGrowth): Promise<Reply<Growth>> {
+  cutGrowth(message: CutGrowth): Promise<Reply<Growth>> {
     return this.#operate("order_cut", message, () =>
       orderCut(this.#store, this.#audit, message, this.#now()),
     );
@@ -294,13 +298,37 @@ export class Directory {
   }
 
   /** Ends a growth that was not cut. */
-  abortGrowth(message: ChangeGrowth): Promise<Reply<null>> {
+  abortGrowth(message: AbortGrowth): Promise<Reply<null>> {
     return this.#operate("abort_growth", message, () => abortGrowth(this.#store, this.#audit, message));
   }
 
   /** Ends a growth that all shards have carried out. Idempotent. */
   finishGrowth(message: FinishGrowth): Promise<Reply<null>> {
     return this.#change("finish_growth", message, () => finishGrowth(this.#store, message));
+  }
+
+  /** Returns the operations that run, and how far the directory is with them. */
+  operations(message: Envelope): Promise<Reply<OperationSet>> {
+    return this.#read(message, () =>
+      ok({ position: this.#store.operations.position, operations: runningOperations(this.#store) }),
+    );
+  }
+
+  /** Begins an operation, unless another one is in its way (A5). Idempotent. */
+  beginOperation(message: BeginOperation): Promise<Reply<Operation>> {
+    return this.#change("begin_operation", message, () =>
+      beginOperation(this.#store, this.#audit, message, this.#now()),
+    );
+  }
+
+  /** Ends an operation of which its part says that it has ended (A6). Idempotent. */
+  endOperation(message: EndOperation): Promise<Reply<null>> {
+    return this.#change("end_operation", message, () => endOperation(this.#store, message));
+  }
+
+  /** Ends a restore, because the operator says so. Idempotent. */
+  endRestore(message: EndRestore): Promise<Reply<null>> {
+    return this.#operate("end_operation", message, () => endRestore(this.#store, this.#audit, message));
   }
 
   /** Stores what describes a minted key, without the key itself. */

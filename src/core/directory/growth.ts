@@ -1,8 +1,19 @@
 import type { Audit } from "../audit.ts";
-import type { ChangeGrowth, ConfirmCut, FinishGrowth, Growth, StartGrowth } from "../growth/messages.ts";
+import {
+  hasCopied,
+  type AbortGrowth,
+  type ConfirmCut,
+  type CutGrowth,
+  type FinishGrowth,
+  type Growth,
+  type StartGrowth,
+} from "../growth/messages.ts";
 import type { Reply } from "../messages.ts";
+import { operationRunning } from "../operations/messages.ts";
+import { inTheWayOf } from "../operations/operations.ts";
 import { MAX_SHARDS, placementOf, shardsOf } from "../placement.ts";
 import { ok, refused } from "../refusal.ts";
+import { runningOperations } from "./operations.ts";
 import type { DirectoryStore } from "./store.ts";
 
 // How the directory gets a deployment from one number of shards to a larger one (G1, G2). Runs inside a
@@ -11,7 +22,7 @@ import type { DirectoryStore } from "./store.ts";
 /** What an audit entry calls the growth. */
 const TARGET = "shards";
 
-/** Starts a growth, unless another one runs. A repeated call answers the one that it has started. */
+/** Starts a growth, unless an operation is in its way (A5). A repeated call answers the same growth. */
 export function startGrowth(
   store: DirectoryStore,
   audit: Audit,
@@ -21,14 +32,9 @@ export function startGrowth(
 ): Reply<Growth> {
   const { growth } = store;
   const from = shardsOf(store.placement ?? placement);
-  if (growth !== null) {
-    if (growth.to === shards && growth.phase === "copying") return ok(growth);
-    return refused(
-      "FAILED_PRECONDITION",
-      `the deployment is growing to ${growth.to} shards; wait for it, or abort it before the cut`,
-      { reason: "GROWTH_RUNNING" },
-    );
-  }
+  if (growth?.to === shards && growth.phase === "copying") return ok(growth);
+  const other = inTheWayOf({ kind: "growth", id }, runningOperations(store));
+  if (other !== undefined) return operationRunning(other);
   if (store.placement === undefined)
     return refused("UNAVAILABLE", "no cell is registered yet; an operator must register the first one", {
       reason: "NO_CELLS",
@@ -39,7 +45,15 @@ export function startGrowth(
       `\`shards\` must be a whole number from ${from + 1} to ${MAX_SHARDS}: the deployment has ${from}`,
       { field: "shards" },
     );
-  const started = store.setGrowth({ id, from, to: shards, phase: "copying", startedAtMs, cutAtMs: null });
+  const started = store.setGrowth({
+    id,
+    from,
+    to: shards,
+    phase: "copying",
+    startedAtMs,
+    startedBy: operator.keyId,
+    cutAtMs: null,
+  });
   audit.append(operator, {
     action: "start_growth",
     cell: null,
@@ -50,16 +64,26 @@ export function startGrowth(
   return ok(started);
 }
 
-/** Orders the cut. From here on, the growth cannot be aborted, because D1 may have a copy of it (G2). */
+/**
+ * Orders the cut, if each shard of before has said that it has copied its names, and none is reconciled (G1).
+ * From here on, the growth cannot be aborted, because D1 may have a copy of it (G2).
+ */
 export function orderCut(
   store: DirectoryStore,
   audit: Audit,
-  { id, operator }: ChangeGrowth,
+  { id, sources, operator }: CutGrowth,
   cutAtMs: number,
 ): Reply<Growth> {
   const { growth } = store;
   if (growth?.id !== id) return growthUnknown();
   if (growth.phase !== "copying") return ok(growth);
+  const reconciled = store.operations.operations.find(({ kind }) => kind === "reconciliation");
+  if (reconciled !== undefined) return operationRunning(reconciled);
+  for (let shard = 0; shard < growth.from; shard += 1)
+    if (!sources.some((source) => source.shard === shard && hasCopied(growth, source)))
+      return refused("FAILED_PRECONDITION", `shard ${shard} has not said that it has copied its names`, {
+        reason: "GROWTH_NOT_COPIED",
+      });
   const cut = store.setGrowth({ ...growth, phase: "cutting", cutAtMs });
   audit.append(operator, {
     action: "cut_growth",
@@ -85,11 +109,7 @@ export function confirmCut(store: DirectoryStore, { id, growthCopiedAt }: Confir
 }
 
 /** Ends a growth that was not cut. A repeated call has no effect. */
-export function abortGrowth(
-  store: DirectoryStore,
-  audit: Audit,
-  { id, operator }: ChangeGrowth,
-): Reply<null> {
+export function abortGrowth(store: DirectoryStore, audit: Audit, { id, operator }: AbortGrowth): Reply<null> {
   const { growth } = store;
   if (growth === null) return ok(null);
   if (growth.id !== id) return growthUnknown();
@@ -113,9 +133,7 @@ export function finishGrowth(store: DirectoryStore, { id }: FinishGrowth): Reply
   const { growth } = store;
   if (growth?.id !== id) return ok(null);
   if (growth.phase !== "cut")
-    return refused("FAILED_PRECONDITION", "the growth was not cut, so it has not ended", {
-      reason: "GROWTH_RUNNING",
-    });
+    return refused("FAILED_PRECONDITION", "the growth was not cut, so it has not ended");
   store.endGrowth();
   return ok(null);
 }

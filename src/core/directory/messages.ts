@@ -1,6 +1,7 @@
 import type { Identities, IdentitySet } from "../identities/identities.ts";
 import type { Growth, GrowthCopy } from "../growth/messages.ts";
 import type { OperatorCall } from "../messages.ts";
+import type { OperationSet } from "../operations/operations.ts";
 import type { DeclaredLoss, Envelope, HistoryPoint, PartStatus } from "../messages.ts";
 import type { Placement } from "../placement.ts";
 import type { Role } from "../role.ts";
@@ -154,6 +155,8 @@ export interface RestoreDirectory extends OperatorCall {
   types: TypeSet | null;
   /** The growth in D1, which comes with the last page. Null or absent: there is no copy (G2). */
   growth?: GrowthCopy | null;
+  /** The operations in D1, which come with the last page. Null or absent: there is no copy (A7). */
+  operations?: OperationSet | null;
   /** True for the last page. With it, the loss is accepted. */
   isLast: boolean;
   /** If true, nothing is changed. */

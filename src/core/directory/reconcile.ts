@@ -4,6 +4,7 @@ import { abovePoints, MAX_BELIEVED, POSITION_MARGIN, type History } from "../his
 import type { GrowthCopy } from "../growth/messages.ts";
 import type { Limits } from "../limits.ts";
 import type { HistoryPoint, Reply } from "../messages.ts";
+import type { OperationSet } from "../operations/operations.ts";
 import { placementOf } from "../placement.ts";
 import type { Ports } from "../ports.ts";
 import { ok } from "../refusal.ts";
@@ -119,6 +120,7 @@ export class DirectoryReconciler {
     }
     if (!page.isLast) return { missing, durable: undefined };
     this.#restoreGrowth(page.growth ?? null);
+    this.#restoreOperations(page.operations ?? null);
     this.#store.forgetKeys(this.#ports.clock.now(), this.#limits.maxKeys);
     // It needs no room (O3), because a directory that is lost hands out no entries.
     this.#audit.append(page.operator, {
@@ -151,6 +153,14 @@ export class DirectoryReconciler {
     this.#store.setPlacement(placementOf(isCut ? growth.to : growth.from));
     if (isAborted) this.#store.endGrowth();
     else this.#store.setGrowth({ ...growth, phase: isCut ? "cut" : "copying" });
+  }
+
+  /** What has ended since either of them is settled later (A6). Whatever is missing only excludes nothing. */
+  #restoreOperations(copy: OperationSet | null): void {
+    if (copy === null) return;
+    this.#store.raiseTo(Math.min(copy.position, MAX_BELIEVED));
+    const own = new Set(this.#store.operations.operations.map(({ id }) => id));
+    for (const operation of copy.operations) if (!own.has(operation.id)) this.#store.putOperation(operation);
   }
 
   #accept(seenByCaller: HistoryPoint | undefined): () => void {

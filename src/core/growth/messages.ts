@@ -19,6 +19,8 @@ export interface Growth {
   to: number;
   phase: GrowthPhase;
   startedAtMs: number;
+  /** The key of the operator who started it. */
+  startedBy: string;
   /** When the cut was ordered. Null: it was not. */
   cutAtMs: number | null;
   /** The directory's position of the last change. A copy in D1 with a larger one shows a loss (G2). */
@@ -47,9 +49,16 @@ export interface StartGrowth extends OperatorCall, CopiedGrowth {
   to: number;
 }
 
-/** Orders the cut, or aborts a growth that was not cut. */
-export interface ChangeGrowth extends OperatorCall, CopiedGrowth {
+/** Aborts a growth that was not cut. */
+export interface AbortGrowth extends OperatorCall, CopiedGrowth {
   id: string;
+}
+
+/** Orders the cut. */
+export interface CutGrowth extends OperatorCall, CopiedGrowth {
+  id: string;
+  /** What the shards of before have said, each of which must have copied its names. */
+  sources: readonly GrowthProgress[];
 }
 
 /** Says that D1 has the growth that is to be cut. */
@@ -69,8 +78,10 @@ export interface Confirmed {
   /** The growth that runs. Null: none. */
   growth: Growth | null;
 }
+
 /**
- * What a shard has still to do for a growth. `copying`: rows are left. `copied`: all rows were sent once.
+ * What a shard has still to do for a growth. `copying`: rows are left, a transfer holds claims of the shard,
+ * or it is reconciling. `copied`: all rows were sent once.
  * `pushing`: it has stopped to serve what moves, and sends the rest. `cleaning`: the new shards serve what
  * has moved, and it deletes its rows. `done`: nothing.
  */
@@ -89,6 +100,13 @@ export interface GrowthProgress {
   /** The names that were deleted here. */
   cleaned: number;
 }
+
+/** The changes of one shard that may wait for the cut. Their names are unavailable until they are sent. */
+export const MAX_WAITING = 1_000;
+
+/** Whether a shard has said that the cut would make few of its names unavailable, and for a moment only. */
+export const hasCopied = ({ id }: Growth, { growth, state, waiting }: GrowthProgress): boolean =>
+  growth === id && state === "copied" && waiting <= MAX_WAITING;
 
 /** A growth that was aborted, which is final. A shard drops what it has of it. */
 export interface AbortedGrowth extends Pick<Growth, "id" | "position"> {

@@ -202,7 +202,7 @@ export class GrowthSource {
           ? "done"
           : "cleaning"
         : "pushing"
-      : cursor === null && this.#isChecked
+      : cursor === null && this.#isChecked && this.#ranges.size === 0 && this.#history.state === "complete"
         ? "copied"
         : "copying";
     return { shard: this.#index, growth: id, state, copied, waiting, cleaned };

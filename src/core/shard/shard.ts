@@ -1098,6 +1098,7 @@ const missedGrowth = (before: Placement, after: Placement): Growth => ({
   to: shardsOf(after),
   phase: "cut",
   startedAtMs: 0,
+  startedBy: "",
   cutAtMs: 0,
   position: shardsOf(before),
 });

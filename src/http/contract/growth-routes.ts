@@ -1,10 +1,9 @@
 import * as z from "zod";
-import type { Growth } from "../../core/growth/messages.ts";
+import { MAX_WAITING, type Growth } from "../../core/growth/messages.ts";
 import { MAX_SHARDS } from "../../core/placement.ts";
 import type { GrowthProgress } from "../../core/growth/messages.ts";
-import { MAX_WAITING } from "../../projections/growth.ts";
 import { nothing, reason, time, wholeNumber } from "./fields.ts";
-import { auditFull, route, type RouteError } from "./route.ts";
+import { auditFull, operationRunning, route, type RouteError } from "./route.ts";
 
 const operator = ["operator"] as const;
 
@@ -98,11 +97,6 @@ const cannotCopy: RouteError = {
   reason: "GROWTH_SHARD_UNAVAILABLE",
   when: "A shard that has names to copy can't be reached, or can't answer. Nothing was started.",
 };
-const running: RouteError = {
-  code: "FAILED_PRECONDITION",
-  reason: "GROWTH_RUNNING",
-  when: "The deployment already grows to another number of shards.",
-};
 const unknown: RouteError = {
   code: "FAILED_PRECONDITION",
   reason: "GROWTH_UNKNOWN",
@@ -161,7 +155,7 @@ export const growthRoutes = {
       required: true,
     },
     responses: answer("The growth has started."),
-    errors: [running, cannotCopy, notDropped, auditFull],
+    errors: [operationRunning, cannotCopy, notDropped, auditFull],
     example: { body: { shards: 5, reason: "begins wait for the shards" } },
   }),
   stepGrowth: route({
@@ -194,7 +188,7 @@ export const growthRoutes = {
     query: nothing,
     body: { schema: z.strictObject({ reason }).meta({ id: "GrowthCut" }), required: true },
     responses: answer("The cut has been made."),
-    errors: [notCopied, unknown, unreachable, auditFull],
+    errors: [notCopied, operationRunning, unknown, unreachable, auditFull],
     example: { body: { reason: "a quiet hour" } },
   }),
   abortGrowth: route({

@@ -15,6 +15,7 @@ export type Group =
   | "status"
   | "cells"
   | "shards"
+  | "operations"
   | "keys"
   | "types"
   | "audit"
@@ -44,6 +45,13 @@ export const auditFull: RouteError = {
   when:
     "A part has as many audit entries as it may keep, because the cron could not copy them. Nothing was " +
     "done. Of cells, only one that accepts a transfer gets this error.",
+};
+
+/** The refusal of what an operation keeps from starting (A5). */
+export const operationRunning: RouteError = {
+  code: "FAILED_PRECONDITION",
+  reason: "OPERATION_RUNNING",
+  when: "Another operation is in the way. `operation` names it, and says how to end it.",
 };
 
 /** The refusal of reads of which too many run at a time. */

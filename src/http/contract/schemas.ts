@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { cellStates } from "../../core/messages.ts";
+import { operationKinds } from "../../core/operations/operations.ts";
 import { errorCodes, type ErrorCode } from "../../core/refusal.ts";
 import { verificationStatuses } from "../../core/status.ts";
 import { MAX_TYPES } from "../../core/types/document.ts";
@@ -7,6 +8,7 @@ import {
   bucketType,
   cellId,
   foreignId,
+  keyId,
   nextPageToken,
   sourceType,
   subjectType,
@@ -579,6 +581,29 @@ const conflict = z
     description: "One op of the batch that prevents the begin. It never names the other cell.",
   });
 
+export const operationId = z
+  .string()
+  .regex(/^[\w-]{1,64}$/, "must be the id of an operation: 1 to 64 letters, digits, `_` or `-`")
+  .meta({ description: "The id of the operation. A reconciliation has the id of its part." });
+
+export const operation = z
+  .strictObject({
+    id: operationId,
+    kind: z.enum(operationKinds).meta({
+      description:
+        "`growth`: the deployment gets more shards. `restore`: a backup is restored. `reconciliation`: a " +
+        "shard has accepted that it went back in time, until it is finished.",
+    }),
+    about: z.string().meta({ description: "`shards`, `deployment`, or a part such as `shard-3`." }),
+    started_at: time,
+    started_by: keyId.meta({ description: "The key of the operator who started it." }),
+    how_to_end: z.string().meta({ description: "How an operator ends it." }),
+  })
+  .meta({
+    id: "Operation",
+    description: "Something that an operator has started, and that takes longer than a call.",
+  });
+
 export const problem = z
   .strictObject({
     type: z.string().meta({ description: "The part of the reference page that explains the code." }),
@@ -600,6 +625,9 @@ export const problem = z
       .array(conflict)
       .optional()
       .meta({ description: "Every op that is in the way, not only the first." }),
+    operation: operation
+      .optional()
+      .meta({ description: "Only with `OPERATION_RUNNING`: the operation that is in the way." }),
     lease_uuid: z.string().optional().meta({
       description: "The id of a begin whose outcome is unknown. Repeat the begin with `PUT` and this id.",
     }),

@@ -24,13 +24,18 @@ export async function reconcileDirectory(
   const [cells, types, seen] = [await copies.cells(), await copies.types(), await copies.point()];
   const growth = await copies.growth();
   if (!growth.ok) return unreadable(growth);
+  const operations = await copies.operations();
+  if (!operations.ok) return unreadable(operations);
   if (!cells.ok) return unreadable(cells);
   if (!types.ok) return unreadable(types);
   if (!seen.ok) return unreadable(seen);
   const confirmed = await isPlacementConfirmed(deployment);
   if (!confirmed.ok) return confirmed;
   const send = (
-    page: Pick<RestoreDirectory, "cells" | "keys" | "types" | "growth" | "isLast" | "declared">,
+    page: Pick<
+      RestoreDirectory,
+      "cells" | "keys" | "types" | "growth" | "operations" | "isLast" | "declared"
+    >,
   ) =>
     reach(readTimeoutMs(config.limits), directory, () =>
       objects.directory().reconcile({
@@ -63,7 +68,8 @@ export async function reconcileDirectory(
       if (!restarted.ok) return unreadable(restarted);
     }
     const page = { cells: [], keys: keys.value, types: null, isLast, ...always };
-    done = addTo(done.value, await send(isLast ? { ...page, growth: growth.value } : page));
+    const last = { growth: growth.value, operations: operations.value };
+    done = addTo(done.value, await send(isLast ? { ...page, ...last } : page));
   }
   deployment.directory.expire();
   return done;

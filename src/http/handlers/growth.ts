@@ -4,7 +4,6 @@ import type { OperatorCall } from "../../core/messages.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import { Database } from "../../projections/database.ts";
 import { readSeen } from "../../projections/directory-copies.ts";
-import type { GrowthDriver } from "../../projections/growth-driver.ts";
 import { mirrorGrowth } from "../../projections/mirror.ts";
 import {
   checkSources,
@@ -21,6 +20,7 @@ import {
 import { timeOf } from "../answers.ts";
 import type { growthRoutes } from "../contract/growth-routes.ts";
 import type { Deployment } from "../deployment.ts";
+import { driverOf } from "../driver-of.ts";
 import type { Call, Handlers } from "../handler.ts";
 import { operatorOf } from "../operator.ts";
 import { DIRECTORY, reach, readTimeoutMs } from "../reach.ts";
@@ -66,10 +66,11 @@ export const growthHandlers: Handlers<keyof typeof growthRoutes> = {
     const growth = await readGrowth(driver);
     if (!growth.ok) return growth;
     if (growth.value === null) return noGrowth;
-    if (growth.value.phase === "copying" && !(await prepareCut(driver, growth.value))) return notCopied;
-    const { id } = growth.value;
+    const { id, phase } = growth.value;
+    const sources = phase === "copying" ? await prepareCut(driver, growth.value) : [];
+    if (sources === null) return notCopied;
     return change(call, async (message, { objects }) => {
-      const ordered = await objects.directory().cutGrowth({ ...message, id });
+      const ordered = await objects.directory().cutGrowth({ ...message, id, sources });
       return ordered.ok ? completeCut(driver, ordered.value) : ordered;
     });
   },
@@ -96,20 +97,10 @@ const noGrowth = refused("FAILED_PRECONDITION", "no growth runs", { reason: "GRO
 
 const notCopied = refused(
   "FAILED_PRECONDITION",
-  "a shard has not copied all of its names, or does not answer; make steps until `can_be_cut` is true",
+  "a shard has not copied all of its names, is reconciling, or does not answer; make steps until " +
+    "`can_be_cut` is true",
   { reason: "GROWTH_NOT_COPIED" },
 );
-
-/** The messages of the steps always have the newest placement that the isolate knows. */
-const driverOf = (deployment: Deployment): GrowthDriver => ({
-  get envelope() {
-    return { ...deployment.envelope, placement: deployment.placement.current };
-  },
-  objects: deployment.objects,
-  database: new Database(deployment.env),
-  limits: deployment.config.limits,
-  clock: deployment.clock,
-});
 
 type Changed = Call<"startGrowth" | "cutGrowth" | "abortGrowth">;
 type Change = (

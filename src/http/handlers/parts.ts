@@ -15,10 +15,12 @@ import type { WaitUntil } from "../../runtime.ts";
 import { timeOf } from "../answers.ts";
 import type { partRoutes } from "../contract/part-routes.ts";
 import type { Deployment } from "../deployment.ts";
+import { driverOf } from "../driver-of.ts";
 import type { Handlers } from "../handler.ts";
 import { reconcileDirectory } from "./directory-part.ts";
 import { operatorOf } from "../operator.ts";
 import { unknownShard } from "../known-shards.ts";
+import { settleReconciliation } from "../../projections/operations.ts";
 import { readLedgerPoint } from "../../projections/pull.ts";
 import { reasonFault } from "../reason.ts";
 import { DIRECTORY, reach, readTimeoutMs, UNREADABLE_PROJECTION, withFailure } from "../reach.ts";
@@ -45,10 +47,20 @@ export const partHandlers: Handlers<keyof typeof partRoutes> = {
     if (fault !== undefined) return fault;
     const target = await targetOf(deployment, waitUntil, params.part);
     if (!target.ok) return target;
-    const declared = isDeclared ? await declaredLoss(deployment, params.part, target.value) : ok({});
-    if (!declared.ok) return declared;
+    const before = await reach(
+      readTimeoutMs(deployment.config.limits),
+      { name: params.part },
+      target.value.status,
+    );
+    if (!before.ok) return before;
+    const { state, point } = before.value;
+    // So a late copy of the message does not declare a second loss.
+    const declared = isDeclared ? { declared: { incarnation: point?.incarnation ?? 0 } } : {};
     const operator = operatorOf(call, reason);
-    const done = await target.value.reconcile({ dryRun, operator, ...declared.value });
+    const isLoss = !dryRun && (isDeclared || state !== "complete");
+    const begun = isLoss ? await beginReconciliation(deployment, params.part, operator) : ok(null);
+    if (!begun.ok) return begun;
+    const done = await target.value.reconcile({ dryRun, operator, ...declared });
     if (!done.ok) return done;
     return ok({ status: 200, body: toApiReconciliation(params.part, dryRun, done.value) });
   },
@@ -60,11 +72,32 @@ export const partHandlers: Handlers<keyof typeof partRoutes> = {
     if (fault !== undefined) return fault;
     const target = await targetOf(deployment, waitUntil, params.part);
     if (!target.ok) return target;
-    return statusAnswer(deployment, { name: params.part, advice: UNSURE }, () =>
+    const finished = await statusAnswer(deployment, { name: params.part, advice: UNSURE }, () =>
       target.value.finish(operatorOf(call, reason)),
     );
+    // If this fails, the cron ends the operation (A6).
+    if (finished.ok && params.part.startsWith("shard-"))
+      await settleReconciliation(driverOf(deployment), params.part);
+    return finished;
   },
 };
+
+/**
+ * Notes that a shard is being reconciled, which keeps other operations from starting (A5). A ledger and the
+ * directory are complete at once. A loss can't be refused, so a directory that is lost itself is no obstacle.
+ */
+async function beginReconciliation(
+  { objects, envelope, config }: Deployment,
+  part: string,
+  operator: Operator,
+): Promise<Result<unknown>> {
+  if (!part.startsWith("shard-")) return ok(null);
+  const operation = { id: part, kind: "reconciliation" as const, about: part };
+  const begun = await reach(readTimeoutMs(config.limits), { name: DIRECTORY, advice: UNSURE }, () =>
+    objects.directory().beginOperation({ ...envelope, operator, operation }),
+  );
+  return begun.ok || begun.refusal.reason === "HISTORY_LOST" ? ok(null) : begun;
+}
 
 async function statusAnswer(
   { config }: Deployment,
@@ -73,16 +106,6 @@ async function statusAnswer(
 ): Promise<Result<{ status: 200; body: { part: Part } }>> {
   const status = await reach(readTimeoutMs(config.limits), part, ask);
   return status.ok ? ok({ status: 200, body: { part: toApiPart(part.name, status.value) } }) : status;
-}
-
-/** Reads the part first, so that a late copy of the message does not declare a second loss. */
-async function declaredLoss(
-  { config }: Deployment,
-  name: string,
-  target: Target,
-): Promise<Result<Pick<ReconcileLedger, "declared">>> {
-  const status = await reach(readTimeoutMs(config.limits), { name }, target.status);
-  return status.ok ? ok({ declared: { incarnation: status.value.point?.incarnation ?? 0 } }) : status;
 }
 
 /** What a reconciliation has found and done, without the fields that do not concern this kind of part. */

@@ -1,8 +1,9 @@
 /** Tests of how the directory gets a deployment from one number of shards to a larger one (G1, G2). */
 import { describe, expect, test } from "vitest";
-import type { GrowthCopy } from "../../../src/core/growth/messages.ts";
+import type { GrowthCopy, GrowthProgress } from "../../../src/core/growth/messages.ts";
 import type { RestoreDirectory } from "../../../src/core/directory/messages.ts";
 import type { Reply } from "../../../src/core/messages.ts";
+import type { Operation } from "../../../src/core/operations/operations.ts";
 import { MAX_SHARDS, placementOf } from "../../../src/core/placement.ts";
 import { no } from "../../support/calls.ts";
 import { Cluster } from "../../support/cluster.ts";
@@ -38,7 +39,17 @@ class Client {
 
   start = (to: number) => this.#run(this.#directory.startGrowth({ ...this.#message, to }));
   growth = () => this.#run(this.#directory.growth(this.#message));
-  cut = (id: string) => this.#run(this.#directory.cutGrowth({ ...this.#message, id }));
+  cut = (id: string, sources = copiedBy(id, this.shards)) =>
+    this.#run(this.#directory.cutGrowth({ ...this.#message, id, sources }));
+  reconcileShard = () =>
+    this.#run(
+      this.#directory.beginOperation({
+        ...this.#message,
+        operation: { id: "shard-1", kind: "reconciliation", about: "shard-1" },
+      }),
+    );
+  endReconciliation = (operation: Operation) =>
+    this.#run(this.#directory.endOperation({ ...this.#message, operation }));
   confirmCut = (id: string) => this.#run(this.#directory.confirmCut({ ...this.#message, id }));
   abort = (id: string) => this.#run(this.#directory.abortGrowth({ ...this.#message, id }));
   finish = (id: string) => this.#run(this.#directory.finishGrowth({ ...this.#message, id }));
@@ -75,6 +86,17 @@ class Client {
   }
 }
 
+/** What the shards of before say when they have copied their names. */
+const copiedBy = (growth: string, shards: number): GrowthProgress[] =>
+  [...Array(shards).keys()].map((shard) => ({
+    shard,
+    growth,
+    state: "copied",
+    copied: 1,
+    waiting: 0,
+    cleaned: 0,
+  }));
+
 /** The directory has forgotten a cut that was confirmed. D1 has a copy of it. */
 async function lostCut(): Promise<{ client: Client; id: string }> {
   const client = await clientOf();
@@ -95,7 +117,7 @@ test("[G1] a growth is started, cut and finished, each once", async () => {
   const started = valueOf(await client.start(6));
   expect(started).toMatchObject({ from: 4, to: 6, phase: "copying", cutAtMs: null });
   expect(valueOf(await client.start(6))).toEqual(started);
-  expect(await client.start(7)).toEqual(no("FAILED_PRECONDITION", { reason: "GROWTH_RUNNING" }));
+  expect(await client.start(7)).toEqual(no("FAILED_PRECONDITION", { reason: "OPERATION_RUNNING" }));
   const { id } = started;
   const ordered = valueOf(await client.cut(id));
   expect(ordered).toMatchObject({ id, phase: "cutting" });
@@ -112,6 +134,36 @@ test("[G1] a growth is started, cut and finished, each once", async () => {
   expect(await client.actions()).toEqual(["add_cell", "start_growth", "cut_growth", "start_growth"]);
 });
 
+test.each<[string, (sources: GrowthProgress[]) => GrowthProgress[]]>([
+  ["says nothing", (sources) => sources.slice(1)],
+  ["still copies", ([first, ...others]) => (first ? [{ ...first, state: "copying" }, ...others] : others)],
+  [
+    "speaks of another growth",
+    ([first, ...others]) => (first ? [{ ...first, growth: "b" }, ...others] : others),
+  ],
+  [
+    "has many changes left",
+    ([first, ...others]) => (first ? [{ ...first, waiting: 1_001 }, ...others] : others),
+  ],
+  ["is spoken for by another", ([, second, ...others]) => (second ? [second, second, ...others] : others)],
+])("[G1] no cut is ordered if a shard %s", async (_, changed) => {
+  const client = await clientOf();
+  const { id } = valueOf(await client.start(6));
+  expect(await client.cut(id, changed(copiedBy(id, 4)))).toEqual(
+    no("FAILED_PRECONDITION", { reason: "GROWTH_NOT_COPIED" }),
+  );
+  expect(valueOf(await client.cut(id))).toMatchObject({ phase: "cutting" });
+});
+
+test("[G1] no cut is ordered while a shard is reconciled", async () => {
+  const client = await clientOf();
+  const { id } = valueOf(await client.start(6));
+  const begun = valueOf(await client.reconcileShard());
+  expect(await client.cut(id)).toEqual(no("FAILED_PRECONDITION", { reason: "OPERATION_RUNNING" }));
+  valueOf(await client.endReconciliation(begun));
+  expect(valueOf(await client.cut(id))).toMatchObject({ phase: "cutting" });
+});
+
 test("[G1] a growth can be aborted until its cut is ordered", async () => {
   const client = await clientOf();
   const first = valueOf(await client.start(6));
@@ -120,7 +172,7 @@ test("[G1] a growth can be aborted until its cut is ordered", async () => {
   const { id } = valueOf(await client.start(5));
   expect(await client.abort(first.id)).toEqual(no("FAILED_PRECONDITION", { reason: "GROWTH_UNKNOWN" }));
   expect(await client.cut(first.id)).toEqual(no("FAILED_PRECONDITION", { reason: "GROWTH_UNKNOWN" }));
-  expect(await client.finish(id)).toEqual(no("FAILED_PRECONDITION", { reason: "GROWTH_RUNNING" }));
+  expect(await client.finish(id)).toEqual(no("FAILED_PRECONDITION"));
   valueOf(await client.cut(id));
   expect(await client.abort(id)).toEqual(no("FAILED_PRECONDITION", { reason: "GROWTH_CUT" }));
   expect(await client.actions()).toEqual([

@@ -209,6 +209,7 @@ test("while the deployment grows, the shards of before say how far they are", as
     to: 5,
     phase: "copying",
     startedAtMs: 1,
+    startedBy: "k",
     cutAtMs: null,
     position: 1,
   };

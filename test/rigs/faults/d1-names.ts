@@ -1,10 +1,19 @@
+const TABLES = [
+  "leases",
+  "cells",
+  "keys",
+  "cron_runs",
+  "seen_points",
+  "type_sets",
+  "growths",
+  "operation_sets",
+  "audit",
+];
+
 /** The name of a D1 statement in a journal: `INSERT INTO leases ...` → `insert leases`. */
 export function nameOf(sql: string): string {
   const verb = /^\s*(select|insert|update|delete)/i.exec(sql)?.[1]?.toLowerCase() ?? "run";
-  const table =
-    /\b(?:from|into|update)\s+"?(leases|cells|keys|cron_runs|seen_points|type_sets|growths|audit)"?/i.exec(
-      sql,
-    )?.[1] ?? "?";
+  const table = new RegExp(`\\b(?:from|into|update)\\s+"?(${TABLES.join("|")})"?`, "i").exec(sql)?.[1] ?? "?";
   return `${verb} ${table}`;
 }
 

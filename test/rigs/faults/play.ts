@@ -53,9 +53,17 @@ async function inDatabase<T>(work: (name: string) => Promise<T>): Promise<T> {
   try {
     const database = databaseOf(own);
     await database.batch(
-      ["leases", "cells", "keys", "cron_runs", "seen_points", "type_sets", "growths", "audit"].map((table) =>
-        database.prepare(`DELETE FROM ${table}`),
-      ),
+      [
+        "leases",
+        "cells",
+        "keys",
+        "cron_runs",
+        "seen_points",
+        "type_sets",
+        "growths",
+        "operation_sets",
+        "audit",
+      ].map((table) => database.prepare(`DELETE FROM ${table}`)),
     );
     return await work(own);
   } finally {

@@ -345,6 +345,17 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
+    title: "restore",
+    rules: "[A5] [A6]",
+    arrange: async (stage) => {
+      await stage.addCell(1);
+    },
+    act: async (stage) => {
+      await stage.startRestore();
+      await stage.endRestore();
+    },
+  },
+  {
     title: "verification slot",
     rules: "[A3]",
     arrange: async (stage) => {

@@ -46,6 +46,8 @@ type Expected = { status: number; reason?: string; code?: string };
 const isUnclear = ({ status, json }: Received): boolean =>
   [0, 429, 503, 504].includes(status) || json.code === "ABORTED";
 
+const RESTORE = "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42";
+
 /** The UUID of the only verification run. */
 const SLOT_UUID = "6f1c2a54-51c3-4f5e-9a0e-2f2d8f0a7b11";
 
@@ -236,6 +238,30 @@ export class Stage {
       this.client.send("POST", `/v1/admin/keys/${known.id}/revoke`),
     );
     known.isRevoked = true;
+  }
+
+  /** Begins a restore. A repeated call changes nothing. */
+  async startRestore(): Promise<void> {
+    const body = { id: RESTORE, kind: "restore", reason: "region lost" };
+    await this.until("starting a restore", [{ status: 200 }], () =>
+      this.client.send("POST", "/v1/admin/operations", { body }),
+    );
+    await this.#expectOperations([RESTORE]);
+  }
+
+  async endRestore(): Promise<void> {
+    await this.until("ending a restore", [{ status: 200 }], () =>
+      this.client.send("POST", `/v1/admin/operations/${RESTORE}/end`, { body: { reason: "restored" } }),
+    );
+    await this.#expectOperations([]);
+  }
+
+  async #expectOperations(ids: string[]): Promise<void> {
+    const { json } = await this.until("reading the operations", [{ status: 200 }], () =>
+      this.client.send("GET", "/v1/admin/operations"),
+    );
+    const running = (json as unknown as { operations: { id: string }[] }).operations.map(({ id }) => id);
+    if (running.join() !== ids.join()) throw new Error(`${running.join()} runs instead of ${ids.join()}`);
   }
 
   async takeSlot(cell: Cell): Promise<void> {

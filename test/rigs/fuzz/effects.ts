@@ -266,6 +266,14 @@ const identify: Effect = (changes, _, answer) => {
   return others(changes, sets, sets.length === 0 ? [] : directoryPosition(changes));
 };
 
+/** The operations that run. */
+const operationRows = (changes: readonly Change[]): Change[] => [
+  ...changesIn(changes, "directory", "meta").filter(({ key }) => key === "operations"),
+  ...directoryPosition(changes),
+];
+
+const operate: Effect = (changes) => others(changes, operationRows(changes));
+
 const directoryPosition = (changes: readonly Change[]): Change[] =>
   changesIn(changes, "directory", "meta").filter(({ key }) => key === "position");
 
@@ -329,7 +337,10 @@ const reconcile: Effect = (changes, request, answer) => {
   if (body["declare_lost"] !== true || body["dry_run"] === true) return others(changes);
   const object = objectOf(answer);
   const kind = object === "directory" ? "directory" : SHARD.test(object) ? "shard" : "ledger";
-  const rows = changesIn(changes, object, "meta").filter(({ key }) => ACCEPTED[kind].includes(key));
+  const rows = [
+    ...changesIn(changes, object, "meta").filter(({ key }) => ACCEPTED[kind].includes(key)),
+    ...(kind === "shard" ? operationRows(changes) : []),
+  ];
   if (!rows.some(({ key }) => key === "history_accepted")) return "the loss was not accepted";
   const marked = {
     // The cron copies the keys again.
@@ -357,6 +368,7 @@ const finish: Effect = (changes, _, answer) =>
     changesIn(changes, objectOf(answer), "meta").filter(
       (change) => (change.key === "history_lost" && gone(change)) || change.key === "past_complete_since_ms",
     ),
+    operationRows(changes),
   );
 
 /** Past claims of the name, as many as the answer says, and nothing of its claim. */
@@ -475,6 +487,8 @@ const effects: Partial<Record<RouteId, Effect>> = {
   stepGrowth: growing,
   cutGrowth: growing,
   abortGrowth: growing,
+  startRestore: operate,
+  endRestore: operate,
   mintKey: mint,
   revokeKey: revoke,
   eraseHistory: erase,
@@ -551,6 +565,8 @@ const audited: Partial<Record<RouteId, AuditAction | readonly AuditAction[]>> = 
   startGrowth: "start_growth",
   cutGrowth: "cut_growth",
   abortGrowth: "abort_growth",
+  startRestore: "start_restore",
+  endRestore: "end_restore",
   mintKey: "mint_key",
   revokeKey: "revoke_key",
   reconcilePart: "reconcile_part",

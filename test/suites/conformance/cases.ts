@@ -486,8 +486,16 @@ interface Growing {
   growth: { phase: string; can_be_cut: boolean } | null;
 }
 
-/** Ends a growth that an earlier case has started, or has cut. */
-async function noGrowth(api: Client): Promise<Partial<Request>> {
+interface Running {
+  operations: { id: string; kind: string }[];
+}
+
+/** Ends the restores that earlier cases have started, and a growth that one of them has started, or cut. */
+async function noOperation(api: Client): Promise<Partial<Request>> {
+  const { operations } = await api.json<Running>(200, "GET", "/v1/admin/operations");
+  for (const { id, kind } of operations)
+    if (kind === "restore")
+      await api.json(200, "POST", `/v1/admin/operations/${id}/end`, { body: { reason: "a test" } });
   let { growth } = await api.json<Growing>(200, "GET", "/v1/admin/growth");
   if (growth?.phase === "copying") {
     await api.json(200, "POST", "/v1/admin/growth/abort", { body: { reason: "a test" } });
@@ -501,7 +509,7 @@ async function noGrowth(api: Client): Promise<Partial<Request>> {
 
 /** Starts a growth by one shard. */
 async function newGrowth(api: Client): Promise<Partial<Request>> {
-  await noGrowth(api);
+  await noOperation(api);
   const { shards } = await api.json<Growing>(200, "GET", "/v1/admin/growth");
   await api.json(200, "POST", "/v1/admin/growth", { body: { shards: shards + 1, reason: "a test" } });
   return {};
@@ -1409,7 +1417,7 @@ export const cases: Record<RouteId, Case> = {
   },
   getGrowth: { success: [{ status: 200 }], bad: {} },
   startGrowth: {
-    success: [{ body: { shards: 256, reason: "a test" }, status: 200, before: noGrowth }],
+    success: [{ body: { shards: 256, reason: "a test" }, status: 200, before: noOperation }],
     bad: {
       "one shard": { body: { shards: 1, reason: "a test" }, field: "shards" },
       "too many shards": { body: { shards: 257, reason: "a test" }, field: "shards" },
@@ -1418,7 +1426,7 @@ export const cases: Record<RouteId, Case> = {
       "a blank reason": { body: { shards: 5, reason: " " }, field: "reason" },
     },
   },
-  stepGrowth: { success: [{ status: 200, before: noGrowth }], bad: {} },
+  stepGrowth: { success: [{ status: 200, before: noOperation }], bad: {} },
   cutGrowth: {
     success: [{ body: { reason: "a test" }, status: 200, before: copiedGrowth }],
     bad: {
@@ -1431,6 +1439,27 @@ export const cases: Record<RouteId, Case> = {
     bad: {
       "no reason": { body: {}, field: "reason" },
       "a blank reason": { body: { reason: " " }, field: "reason" },
+    },
+  },
+  listOperations: { success: [{ status: 200 }], bad: {} },
+  startRestore: {
+    success: [
+      { body: { id: newUuid(), kind: "restore", reason: "a test" }, status: 200, before: noOperation },
+    ],
+    bad: {
+      "no id": { body: { kind: "restore", reason: "a test" }, field: "id" },
+      "an id that is no UUID": { body: { id: "7", kind: "restore", reason: "a test" }, field: "id" },
+      "another kind": { body: { id: newUuid(), kind: "growth", reason: "a test" }, field: "kind" },
+      "no reason": { body: { id: newUuid(), kind: "restore" }, field: "reason" },
+      "a blank reason": { body: { id: newUuid(), kind: "restore", reason: " " }, field: "reason" },
+    },
+  },
+  endRestore: {
+    success: [{ params: { operation: newUuid() }, body: { reason: "a test" }, status: 200 }],
+    bad: {
+      "no reason": { params: { operation: newUuid() }, body: {}, field: "reason" },
+      "a blank reason": { params: { operation: newUuid() }, body: { reason: " " }, field: "reason" },
+      "an id with a space": { params: { operation: "a b" }, body: { reason: "a test" }, field: "operation" },
     },
   },
   mintKey: {

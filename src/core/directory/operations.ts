@@ -1,0 +1,89 @@
+import type { Audit } from "../audit.ts";
+import type { Reply } from "../messages.ts";
+import {
+  operationRunning,
+  type BeginOperation,
+  type EndOperation,
+  type EndRestore,
+} from "../operations/messages.ts";
+import { inTheWayOf, type Operation } from "../operations/operations.ts";
+import { MAX_SHARDS } from "../placement.ts";
+import { ok, refused } from "../refusal.ts";
+import type { DirectoryStore } from "./store.ts";
+
+// How the directory keeps the operations that run (A5, A6). Runs inside a transaction.
+
+/** All operations that run, the growth included. */
+export const runningOperations = ({ growth, operations }: DirectoryStore): Operation[] => [
+  ...(growth === null
+    ? []
+    : [
+        {
+          id: growth.id,
+          kind: "growth" as const,
+          about: "shards",
+          startedAtMs: growth.startedAtMs,
+          startedBy: growth.startedBy,
+          position: growth.position,
+        },
+      ]),
+  ...operations.operations,
+];
+
+/**
+ * Begins an operation, unless another one is in the way. If it runs already, it gets a new position, so that
+ * an end that was asked for before ends nothing (A6).
+ */
+export function beginOperation(
+  store: DirectoryStore,
+  audit: Audit,
+  { operation, operator }: BeginOperation,
+  startedAtMs: number,
+): Reply<Operation> {
+  // So there is at most one row for each shard, beside that of a restore.
+  if (operation.kind === "reconciliation" && !isShard(operation.id))
+    return refused("INVALID_ARGUMENT", `there is no ${operation.id}`);
+  const other = inTheWayOf(operation, runningOperations(store));
+  if (other !== undefined) return operationRunning(other);
+  const known = store.operations.operations.find(({ id }) => id === operation.id);
+  if (operation.kind === "restore" && known === undefined) {
+    if (audit.refusal !== undefined) return { ok: false, refusal: audit.refusal };
+    audit.append(operator, {
+      action: "start_restore",
+      cell: null,
+      target: operation.id,
+      before: null,
+      after: { about: operation.about },
+    });
+  }
+  const started = { startedAtMs, startedBy: operator.keyId };
+  return ok(store.putOperation({ ...operation, ...(known ?? started) }));
+}
+
+function isShard(id: string): boolean {
+  const [, shard] = /^shard-(0|[1-9]\d{0,3})$/.exec(id) ?? [];
+  return shard !== undefined && Number(shard) < MAX_SHARDS;
+}
+
+/** Ends an operation, unless it has begun again since its part was asked. Idempotent. */
+export function endOperation(store: DirectoryStore, { operation: ended }: EndOperation): Reply<null> {
+  const running = store.operations.operations.find(({ id }) => id === ended.id);
+  if (running?.position === ended.position) store.dropOperation(ended.id);
+  return ok(null);
+}
+
+/** Ends a restore. Idempotent. */
+export function endRestore(store: DirectoryStore, audit: Audit, { id, operator }: EndRestore): Reply<null> {
+  const running = runningOperations(store).find((operation) => operation.id === id);
+  if (running === undefined) return ok(null);
+  if (running.kind !== "restore") return operationRunning(running);
+  store.dropOperation(id);
+  audit.append(operator, {
+    action: "end_restore",
+    cell: null,
+    target: id,
+    before: { about: running.about },
+    after: null,
+  });
+  return ok(null);
+}
