@@ -90,6 +90,35 @@ export const bugs: Record<string, Bug> = {
     "change.lease_uuid.startsWith(this.#tag)",
     "change === undefined",
   ),
+  // Operations
+  "a restore starts beside a growth": one(
+    "A5",
+    ["I56"],
+    "src/core/directory/operations.ts",
+    "if (other !== undefined) return operationRunning(other);",
+    "if (other?.id === operation.id) return operationRunning(other);",
+  ),
+  "a growth starts beside a restore": one(
+    "A5",
+    ["I56"],
+    "src/core/directory/growth.ts",
+    "if (other !== undefined) return operationRunning(other);",
+    'if (other?.kind === "growth") return operationRunning(other);',
+  ),
+  "a cut needs no word of the shards": one(
+    "G1",
+    ["I56"],
+    "src/core/directory/growth.ts",
+    "for (let shard = 0; shard < growth.from; shard += 1)",
+    "for (let shard = growth.to; shard < growth.from; shard += 1)",
+  ),
+  "a cut is ordered while a shard is reconciled": one(
+    "G1",
+    ["I56"],
+    "src/core/directory/growth.ts",
+    "if (reconciled !== undefined) return operationRunning(reconciled);",
+    'if (reconciled?.kind === "growth") return operationRunning(reconciled);',
+  ),
   // More shards
   "a shard accepts messages with the placement from before its change": one(
     "G3",

@@ -131,7 +131,7 @@ function expected(): string[] {
     "a source has lost a name that moves",
     "a source has gone back after a growth",
     "cut when all was copied",
-    "cut before all was copied",
+    "an operation was in the way",
     ...Object.keys(invariants),
     ...rules,
   ];

@@ -1,5 +1,6 @@
 import type { Growth } from "../../../src/core/growth/messages.ts";
 import { shardsOf } from "../../../src/core/placement.ts";
+import type { OperationKind } from "../../../src/core/operations/operations.ts";
 import type { Result } from "../../../src/core/refusal.ts";
 import { operator } from "../../support/ops.ts";
 import type { SimulatedDriver, GrowthModules } from "./projection.ts";
@@ -22,17 +23,20 @@ export class Grower {
   readonly #settings: GrowthSettings;
   /** The numbers of shards that are still to come. */
   readonly #to: number[];
+  readonly #operations: Random;
 
   constructor(simulation: Simulation, settings: GrowthSettings) {
     this.#simulation = simulation;
     this.#settings = settings;
     this.#to = [...settings.to];
+    this.#operations = simulation.faults.stream("operations");
   }
 
   /** Does one thing of the next growth. The calls of several actions overlap. */
   async act(random: Random): Promise<void> {
     const { rows, aborts, hurries, isLazy } = this.#settings;
     const call = await this.#simulation.cronJob.growthDriver();
+    if (this.#operations.chance(0.1)) await this.#operate(call);
     const growth = await call.modules.readGrowth(call.driver);
     if (!growth.ok) return;
     if (growth.value === null) return this.#start(call);
@@ -46,6 +50,25 @@ export class Grower {
     else await this.#step(call, growth.value, rows);
   }
 
+  /** Another operator starts or ends something at the same moment. */
+  async #operate(call: Call): Promise<void> {
+    const { judge } = this.#simulation;
+    const random = this.#operations;
+    const begin = (kind: OperationKind, id: string): Promise<Result<unknown> | undefined> =>
+      this.#send(call, "beginOperation", { operation: { id, kind, about: id } });
+    const restore = random.pick(["restore-1", "restore-2"]);
+    const shard = random.between(0, shardsOf(call.driver.envelope.placement) - 1);
+    const [begun] = await Promise.all([
+      random.chance(0.8) ? begin("restore", restore) : begin("reconciliation", `shard-${shard}`),
+      random.chance(0.5) ? this.#start(call) : undefined,
+    ]);
+    if (begun?.ok === false && begun.refusal.reason === "OPERATION_RUNNING")
+      judge.see("an operation was in the way");
+    if (begun?.ok === true) judge.see("A5");
+    // The operator of a restore ends it sooner or later.
+    if (random.chance(0.8)) await this.#send(call, "endRestore", { id: restore });
+  }
+
   /** A step of one shard: the others may learn of the cut much later. */
   async #stepOne({ driver }: Call, growth: Growth, random: Random): Promise<void> {
     const shard = driver.objects.shard(random.between(0, growth.from - 1));
@@ -57,6 +80,7 @@ export class Grower {
   async finish(random: Random): Promise<void> {
     const call = await this.#simulation.cronJob.growthDriver();
     const { judge } = this.#simulation;
+    for (const id of ["restore-1", "restore-2"]) await this.#run(this.#send(call, "endRestore", { id }));
     for (let steps = 0; ; steps += 1) {
       if (steps > MOST_STEPS) throw new Violation("I49", "a growth does not end without faults");
       const growth = await this.#run(call.modules.readGrowth(call.driver));
@@ -105,18 +129,21 @@ export class Grower {
   async #cut(call: Call, growth: Growth, isForced: boolean, random?: Random): Promise<void> {
     const { modules, driver } = call;
     const { judge } = this.#simulation;
-    const isReady = modules.isReadyToCut(await modules.readProgress(driver, growth));
+    const state = await modules.readProgress(driver, growth);
+    const isReady = modules.isReadyToCut(state);
     if (growth.phase === "copying" && !isReady && !isForced) return;
+    const sources = state.shards.flatMap(({ progress }) => progress ?? []);
     if (random !== undefined) {
       this.#simulation.spawn(overtakeByMove(this.#simulation, random));
       this.#simulation.consumer?.missMove(growth);
     }
-    const ordered = await this.#change(call, "cutGrowth", growth);
+    const ordered = await this.#change(call, "cutGrowth", growth, { sources });
     if (ordered?.ok !== true) return;
     const cut = await modules.completeCut(driver, ordered.value);
     if (!cut.ok) return;
-    judge.see(isReady ? "cut when all was copied" : "cut before all was copied");
-    if (isReady) judge.see("G4");
+    if (!isReady) return;
+    judge.see("cut when all was copied");
+    judge.see("G4");
   }
 
   async #abort(call: Call, growth: Growth): Promise<void> {
@@ -126,8 +153,13 @@ export class Grower {
     if (aborted?.ok === true) await modules.dropCopies(driver, growth);
   }
 
-  async #change(call: Call, method: string, { id }: Growth): Promise<Result<Growth> | undefined> {
-    const changed = await this.#send(call, method, { id });
+  async #change(
+    call: Call,
+    method: string,
+    { id }: Growth,
+    fields: object = {},
+  ): Promise<Result<Growth> | undefined> {
+    const changed = await this.#send(call, method, { id, ...fields });
     if (method === "abortGrowth" && changed?.ok === true) this.#simulation.judge.see("a growth was aborted");
     return changed;
   }

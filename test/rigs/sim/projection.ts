@@ -2,7 +2,7 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlit
 import { readdirSync, readFileSync } from "node:fs";
 import type { AuditAction } from "../../../src/core/audit.ts";
 import type { Cell, MintedKey, TypeSet } from "../../../src/core/directory/messages.ts";
-import type { Growth } from "../../../src/core/growth/messages.ts";
+import type { Growth, GrowthProgress } from "../../../src/core/growth/messages.ts";
 import { limitVariable, type LimitName, type Limits } from "../../../src/core/limits.ts";
 import {
   MESSAGE_VERSION,
@@ -44,10 +44,14 @@ export interface SimulatedDriver {
   clock: CronContext["clock"];
 }
 
+interface GrowthState {
+  shards: { progress: GrowthProgress | null }[];
+}
+
 /** The production code about growing. Its modules use the platform's types. */
 export interface GrowthModules {
   readGrowth: (driver: SimulatedDriver) => Promise<Result<Growth | null>>;
-  readProgress: (driver: SimulatedDriver, growth: Growth) => Promise<object>;
+  readProgress: (driver: SimulatedDriver, growth: Growth) => Promise<GrowthState>;
   stepGrowth: (
     driver: SimulatedDriver,
     growth: Growth,

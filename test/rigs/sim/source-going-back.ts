@@ -31,7 +31,7 @@ export async function sourcesGoBack(simulation: Simulation, added: number): Prom
   await stage.makeNames(4);
   await stage.copy();
   await stage.goBack();
-  await stage.cut();
+  if (!(await stage.cut())) return;
   await stage.handOver();
   await stage.expectKept();
   await stage.reconcile();
@@ -128,11 +128,18 @@ class Stage {
     );
   }
 
-  async cut(): Promise<void> {
-    const ordered = await this.#change("cutGrowth", {});
-    if (ordered?.ok !== true) return;
+  /** Returns whether the cut was ordered. A shard that has noticed its loss first is in its way (G1). */
+  async cut(): Promise<boolean> {
     const { driver, modules } = this.#call;
+    for (let step = 0; step < MOST_STEPS && !(await this.#isCopied()); step += 1) await this.#step();
+    const growth = await this.#growth();
+    if (growth === null) return false;
+    const { shards } = await this.#run(modules.readProgress(driver, growth));
+    const sources = shards.flatMap(({ progress }) => progress ?? []);
+    const ordered = await this.#change("cutGrowth", { sources });
+    if (ordered?.ok !== true) return false;
     await this.#run(modules.completeCut(driver, ordered.value));
+    return true;
   }
 
   /**

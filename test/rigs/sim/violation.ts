@@ -66,6 +66,7 @@ export const invariants = {
   I53: "what a plan takes for known was so, and what is certain takes no name from a cell with its row",
   I54: "what a source lost before it handed over is given to nobody by the shards that got its names",
   I55: "when parts go back, transfers leave each name with the cell that works with it, and decisions stay",
+  I56: "no operation starts beside one that excludes it, and a cut has the word of each shard of before",
 } as const;
 
 export type Invariant = keyof typeof invariants;

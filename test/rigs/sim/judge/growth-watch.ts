@@ -1,3 +1,8 @@
+import {
+  keptFromStarting,
+  type Operation,
+  type OperationSet,
+} from "../../../../src/core/operations/operations.ts";
 import { shardsOf } from "../../../../src/core/placement.ts";
 import type { Growth } from "../../../../src/core/growth/messages.ts";
 import type { Part } from "../part.ts";
@@ -9,6 +14,9 @@ export class GrowthWatch {
   readonly #versions = new Map<string, number>();
   /** The number of shards of the placement that the directory has. */
   #shards = 0;
+  #running: Pick<Operation, "id" | "kind">[] = [];
+  /** The growth whose cut was ordered last. */
+  #ordered: string | undefined;
   /** The growth that D1 has a copy of. */
   copied: () => Growth | null = () => null;
 
@@ -21,6 +29,7 @@ export class GrowthWatch {
     const { directory, ledgers, allShards } = this.#evidence.coordinator;
     const before = this.#shards;
     if (this.#isNew(directory)) {
+      this.#checkOperations(directory);
       this.#shards = placedOn(directory);
       this.#evidence.check(
         "I49",
@@ -29,6 +38,35 @@ export class GrowthWatch {
       );
     }
     for (const part of [...ledgers.values(), ...allShards]) if (this.#isNew(part)) this.#check(part);
+  }
+
+  /** Checks what has started in the directory since the last look (A5, G1). */
+  #checkOperations(directory: Part<object>): void {
+    const [growth, { operations }] = [growthOf(directory), operationsOf(directory)];
+    const before = this.#running;
+    const running = [
+      ...(growth === null ? [] : [{ id: growth.id, kind: "growth" as const }]),
+      ...operations.map(({ id, kind }) => ({ id, kind })),
+    ];
+    for (const { id, kind } of running) {
+      if (before.some((other) => other.id === id)) continue;
+      const other = before.find(
+        (each) => keptFromStarting[kind].includes(each.kind) && running.some((now) => now.id === each.id),
+      );
+      this.#evidence.check("I56", other === undefined, () => `a ${kind} has started beside ${other?.id}`);
+    }
+    this.#running = running;
+    const isOrdered = growth?.phase === "cutting" && this.#ordered !== growth.id;
+    if (!isOrdered) return;
+    this.#ordered = growth.id;
+    for (const shard of this.#evidence.coordinator.allShards.slice(0, growth.from))
+      this.#evidence.check(
+        "I56",
+        hasCopied(shard, growth.id),
+        () => `the cut of growth ${growth.id} was ordered before ${shard.name} could follow`,
+      );
+    const reconciled = operations.find(({ kind }) => kind === "reconciliation");
+    this.#evidence.check("I56", reconciled === undefined, () => `${reconciled?.id} is reconciled at a cut`);
   }
 
   #isNew({ name, disk }: Part<object>): boolean {
@@ -78,6 +116,26 @@ export class GrowthWatch {
 }
 
 const isCut = ({ from, phase }: Growth, shards: number): boolean => phase !== "copying" || from >= shards;
+
+const growthOf = (directory: Part<object>): Growth | null =>
+  (metaOf(directory, "growth") as { growth: Growth | null } | undefined)?.growth ?? null;
+
+const operationsOf = (directory: Part<object>): Pick<OperationSet, "operations"> =>
+  (metaOf(directory, "operations") as OperationSet | undefined) ?? { operations: [] };
+
+/** Whether a shard of before has sent all rows of this growth once, and no transfer holds claims of it. */
+function hasCopied(shard: Part<object>, growth: string): boolean {
+  const source = metaOf(shard, "growth_source") as { id: string; cursor: unknown } | undefined;
+  const [held] = shard.disk.readDurable("SELECT 1 FROM range_hold LIMIT 1");
+  return source?.id === growth && source.cursor === null && held === undefined;
+}
+
+function metaOf({ disk }: Part<object>, name: string): unknown {
+  const [table] = disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = 'meta'");
+  if (table === undefined) return undefined;
+  const [row] = disk.readDurable<{ value: string }>(`SELECT value FROM meta WHERE name = '${name}'`);
+  return row === undefined ? undefined : JSON.parse(row.value);
+}
 
 /** The number of shards of the placement that a part has stored. 0: none. */
 function placedOn({ disk }: Part<object>): number {
