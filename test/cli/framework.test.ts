@@ -85,6 +85,7 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "cells remove": ["1"],
   "cells thaw": ["1"],
   "shards grow": ["--to", "16"],
+  "operations end": ["01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42"],
   "shards abort": [],
   "parts reconcile": ["shard-3"],
   "parts apply": ["shard-3", "plan.jsonl"],

@@ -45,6 +45,40 @@ test("--no-cut stops before the cut, and the growth can be aborted or cut", asyn
   expect(await shardsOf(line)).toMatchObject({ shards: 6, growth: null });
 });
 
+test("a restore and a growth keep each other from starting", async () => {
+  const line = await startCommandLine();
+  const { coordinator } = line;
+  const id = "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42";
+  const start = () =>
+    coordinator.fetch(`${coordinator.url}/v1/admin/operations`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${coordinator.keys.operator}`, "content-type": "application/json" },
+      body: JSON.stringify({ id, kind: "restore", reason: "region lost" }),
+    });
+  expect(await line.run(["operations"])).toMatchObject({ code: 0, out: "No operation runs.\n" });
+  expect((await start()).status).toBe(200);
+  const restore = { id, kind: "restore", about: "deployment", how_to_end: expect.any(String) as string };
+  expect(await line.json(["operations"])).toMatchObject({ operations: [restore] });
+  const refused = await line.run(GROW);
+  expect(refused.code).toBe(3);
+  expect(refused.err).toContain("A backup is being restored: wait for it, go on with it");
+  expect(refused.err).toContain(`leasehold operations end ${id}`);
+  expect((await line.run(["operations", "end", id, "--yes", "--reason", "given up"])).out).toContain(
+    "The restore does not count as running any more.",
+  );
+  expect((await line.run([...GROW, "--no-cut"])).code).toBe(0);
+  const blocked = await start();
+  expect(blocked.status).toBe(409);
+  const growth = (await line.json(["operations"])) as { operations: { id: string }[] };
+  expect(await blocked.json()).toMatchObject({
+    reason: "OPERATION_RUNNING",
+    operation: growth.operations[0],
+  });
+  const running = growth.operations[0]?.id ?? "";
+  const kept = await line.run(["operations", "end", running, "--yes", "--reason", "no"]);
+  expect(kept).toMatchObject({ code: 3, err: expect.stringContaining("leasehold shards abort") as string });
+});
+
 describe("is a conflict if another operator aborts the growth meanwhile", () => {
   test.each([
     { at: "steps", options: [] },

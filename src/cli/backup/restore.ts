@@ -11,7 +11,9 @@ import { escapeControls } from "../../text/escape.ts";
 import { commandLine } from "../../text/shell-word.ts";
 import { addCell } from "./add-cell.ts";
 import { compare, RANGES_PER_CALL, type Comparison } from "./compare.ts";
+import { endRestore, startRestore } from "../operations/call-operations.ts";
 import { cellsOf } from "./deployment-cells.ts";
+import { leaseIdOf } from "./lease-id.ts";
 import { leastPositionOf, protectShards, readShards } from "./protect-shards.ts";
 import { readBackup, type Backup } from "./read-backup.ts";
 import { CLAIMS_PER_LEASE, restoreClaims, type RestoredClaims } from "./restore-claims.ts";
@@ -63,6 +65,9 @@ export async function restore(context: Context, path: string, options: RestoreOp
       `This restores ${countOf(claims, "claim")} of ${countOf(kept.length, "cell")} into ${url}, because: ` +
       `${reason}\n${EFFECT}`,
   });
+  // The same backup has the same id, so a run that repeats another one finds its operation.
+  const operation = leaseIdOf(["restore", backup.header]);
+  await untilAnswered(io, () => startRestore(context, operation, reason));
 
   await restoreTypes(context, client, backup, reason);
   const missing = kept.filter(({ cell_id: id }) => !present.some(({ cell_id: known }) => known === id));
@@ -92,6 +97,7 @@ export async function restore(context: Context, path: string, options: RestoreOp
     if (cell.removed_at !== null) await restoreRemoved(context, client, cell, backup, reason);
   await restoreStates(context, client, kept, reason);
   await restoreIdentities(context, client, backup, reason);
+  await untilAnswered(io, () => endRestore(context, operation, reason));
   return resultOf(backup, kept, restored, comparison);
 }
 

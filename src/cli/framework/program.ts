@@ -12,6 +12,7 @@ import { addDev } from "../dev/add-dev.ts";
 import { addDoctor } from "../doctor/add-doctor.ts";
 import { addGrpc } from "../grpc/add-grpc.ts";
 import { addKeys } from "../keys/add-keys.ts";
+import { addOperations } from "../operations/add-operations.ts";
 import { addParts } from "../parts/add-parts.ts";
 import { addLeases } from "../leases/add-leases.ts";
 import { addLogin } from "../login/add-login.ts";
@@ -73,6 +74,7 @@ export function buildProgram(run: Run, { out, err }: Sinks): Command {
   addVerify(program, run);
   addKeys(program, run);
   addShards(program, run);
+  addOperations(program, run);
   addParts(program, run);
   addScrub(program, run);
   addWebhooks(program, run);
