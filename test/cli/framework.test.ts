@@ -88,7 +88,6 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "operations end": ["01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42"],
   "shards abort": [],
   "parts reconcile": ["shard-3"],
-  "parts apply": ["shard-3", "plan.jsonl"],
   "parts finish": ["shard-3"],
   "keys revoke": ["0198c5a0-5f6e-7000-8000-000000000001"],
   "webhooks set": ["0198c5a0-5f6e-7000-8000-000000000001", "--disable"],

@@ -135,7 +135,7 @@ describe("a shard", () => {
     expect(epochOf(c, "late")).toBeGreaterThan(before);
   });
 
-  test("[H6] [J2] says what was left, and the newest position that was seen of what was lost", async () => {
+  test("[H6] says what was left, and the newest position that was seen of what was lost", async () => {
     const c = await Cluster.start({ shards: 1 });
     await own(c, "1", "early");
     const restore = saveShard(c);

@@ -8,7 +8,7 @@ import { invariants } from "../rigs/sim/violation.ts";
 
 const root = join(import.meta.dirname, "../..");
 const reference = readFileSync(join(root, "docs/reference/protocol.md"), "utf8");
-const rules = new Set([...reference.matchAll(/^- \*\*([A-Z]\d+)\*\*/gm)].map(([, rule]) => rule));
+const rules = new Set([...reference.matchAll(/^- \*\*([A-Z]\d+)\*\*/gm)].map(([, rule = ""]) => rule));
 
 /** The rules with a test that runs at every change. */
 function provenRules(): Map<string, string> {
@@ -30,7 +30,7 @@ function provenRules(): Map<string, string> {
 test("every rule of the protocol reference has a test", () => {
   expect(rules.size).toBeGreaterThan(25);
   const proven = provenRules();
-  expect([...rules].filter((rule) => !proven.has(rule ?? ""))).toEqual([]);
+  expect([...rules].filter((rule) => !proven.has(rule))).toEqual([]);
 });
 
 test("the page about testing names rules, invariants, files and commands that exist", () => {
@@ -49,6 +49,21 @@ test("[O1] the rule lists every action of the audit", () => {
   const [, rule = ""] = /^- \*\*O1\*\*(.*?)^- \*\*O2\*\*/ms.exec(reference) ?? [];
   const listed = [...rule.matchAll(/`([a-z]+_[a-z]+)`/g)].map(([, action]) => action);
   expect(listed.toSorted()).toEqual([...auditActions].toSorted());
+});
+
+test("no number of a withdrawn rule is used again, and no other number is missing", () => {
+  const [, section = ""] = /^## Withdrawn rules$(.*)/ms.exec(reference) ?? [];
+  const withdrawn = [...section.matchAll(/^- ([A-Z])(\d+)(?: to \1(\d+))? /gm)].flatMap(
+    ([, letter = "", first = "", last = first]) =>
+      Array.from({ length: Number(last) - Number(first) + 1 }, (_, n) => `${letter}${Number(first) + n}`),
+  );
+  expect(withdrawn).toContain("J4");
+  const numbers = [...rules, ...withdrawn];
+  const byLetter = Map.groupBy(numbers, (number) => number.charAt(0));
+  const expected = [...byLetter].flatMap(([letter, { length }]) =>
+    Array.from({ length }, (_, n) => `${letter}${n + 1}`),
+  );
+  expect(numbers.toSorted()).toEqual(expected.toSorted());
 });
 
 test("every rule that a test names is in the protocol reference", () => {

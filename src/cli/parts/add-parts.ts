@@ -3,8 +3,6 @@ import { withExamples } from "../framework/example.ts";
 import type { Run } from "../framework/run.ts";
 import { withChangeOptions } from "../safety/confirm.ts";
 import { finishPart } from "./finish-part.ts";
-import { applyPlan } from "./plan/apply-plan.ts";
-import { planPart } from "./plan/plan-part.ts";
 import { reconcilePart } from "./reconcile-part.ts";
 import { showPart } from "./show-part.ts";
 
@@ -35,31 +33,6 @@ export function addParts(program: Command, run: Run): void {
     ).action(run(reconcilePart)),
     ["parts reconcile shard-3 --dry-run", "Show what would be done"],
     ['parts reconcile shard-3 --reason "restored from a backup of 14:00"', "Accept the loss"],
-  );
-  withExamples(
-    group
-      .command("plan")
-      .description("Compare a reconciling shard with a backup and recorded changes, and write a plan.")
-      .argument("<shard>", "the shard, such as shard-3")
-      .argument("<file>", "the plan to write; it has names, and only you can read it")
-      .option("--backup <file>", "a backup of this deployment")
-      .option("--changes <file...>", "what watch --changes --jsonl has written")
-      .action(run(planPart)),
-    [
-      "parts plan shard-3 plan.jsonl --backup leasehold.jsonl --changes changes.jsonl",
-      "Say name by name what the shard has lost",
-    ],
-  );
-  withExamples(
-    withChangeOptions(
-      group
-        .command("apply")
-        .description("Claim and release names of a reconciling shard, as a plan says. Repeated, it goes on.")
-        .argument("<shard>", "the shard, such as shard-3")
-        .argument("<file>", "the plan"),
-    ).action(run(applyPlan)),
-    ["parts apply shard-3 plan.jsonl --dry-run", "Show how many names would change"],
-    ['parts apply shard-3 plan.jsonl --reason "restored from a file of 14:00"', "Carry out the plan"],
   );
   withExamples(
     withChangeOptions(

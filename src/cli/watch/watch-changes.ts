@@ -1,6 +1,5 @@
 import type { Change, Client } from "../../client/index.ts";
 import { escapeControls } from "../../text/escape.ts";
-import type { CheckpointLine } from "../parts/plan/read-log.ts";
 import type { Watched, WatchEvent } from "./watch-event.ts";
 
 /** Pages that one look reads. The next look goes on from there. */
@@ -11,8 +10,6 @@ interface ChangeFilter {
   cell: string | undefined;
   type: string | undefined;
   from: string | undefined;
-  /** True unless the key may read the changes of all cells. */
-  isOfOneCell: boolean;
 }
 
 /** What happens to leases and claims, as the change feed tells it. */
@@ -22,7 +19,6 @@ export class ChangesWatch implements Watched {
   #checkpoint: string | undefined;
   /** Everything up to it was returned. */
   #printed: string | undefined;
-  #hasStarted = false;
   /** What was read and not printed yet, because a later page of the look failed. */
   #pending: WatchEvent[] = [];
 
@@ -42,27 +38,13 @@ export class ChangesWatch implements Watched {
     for (let page = 0; page < MAX_PAGES; page += 1) {
       const options = { after: this.#checkpoint, cell, bucketType, pageSize: PAGE_SIZE };
       const { changes, checkpoint, hasMore, ranges } = await this.#client.changes.page(options);
-      if (!this.#hasStarted)
-        this.#pending.push(this.#lineOf(this.#checkpoint ?? checkpoint, { is_start: true }));
-      this.#hasStarted = true;
       this.#pending.push(...changes.map(eventOf));
-      if (checkpoint !== this.#checkpoint) {
-        const moved = ranges.filter(({ after, through }) => after.position < through.position);
-        this.#pending.push(this.#lineOf(checkpoint, { ranges: moved, count: changes.length }));
-      }
+      if (checkpoint !== this.#checkpoint) this.#pending.push({ document: { checkpoint, ranges } });
       this.#checkpoint = checkpoint;
       if (!hasMore) break;
     }
     this.#printed = this.#checkpoint;
     return this.#pending.splice(0);
-  }
-
-  /** Says which changes were printed, so that a file of changes shows its gaps. */
-  #lineOf(checkpoint: string, fields: Omit<CheckpointLine, "checkpoint" | "is_filtered">): WatchEvent {
-    const { cell, type, isOfOneCell } = this.#filter;
-    const isFiltered = cell !== undefined || type !== undefined || isOfOneCell;
-    const line: CheckpointLine = { checkpoint, ...fields, ...(isFiltered ? { is_filtered: true } : {}) };
-    return { document: { ...line } };
   }
 }
 

@@ -1,7 +1,7 @@
 import { readPositions, type Positions } from "../../router/positions.ts";
 import type { Bucket } from "../../client/index.ts";
 import { LONGEST_S } from "../framework/arguments.ts";
-import { keyFactsOf, readsEverything } from "../connection/key-facts.ts";
+import { keyFactsOf } from "../connection/key-facts.ts";
 import { messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { durationText, secondsOf } from "../../text/duration.ts";
@@ -77,13 +77,11 @@ async function watchedBy(
   { changes, type, cell, from }: WatchOptions,
 ): Promise<Watched> {
   const { io } = context;
-  const facts = keyFactsOf((await context.target()).key);
   const client = await context.client();
   if (changes === true) {
     if (names.length > 0) throw usageError("--changes is about all names: leave the names out");
     positionsOf(from);
-    // A key of a cell gets only the changes of its cell, and a certificate or a token may be one.
-    return new ChangesWatch(client, { cell, type, from, isOfOneCell: !readsEverything(facts) });
+    return new ChangesWatch(client, { cell, type, from });
   }
   if (names.length === 0) {
     if (type !== undefined) throw usageError("--type is only for names: give one, or leave it out");
@@ -98,7 +96,7 @@ async function watchedBy(
   const buckets = names.map((value) => ({ type, value }) as Bucket);
   const positions = positionsOf(from);
   // Keys of cells may not read reports, so every look asks for all names.
-  const readsReports = facts?.role !== "cell";
+  const readsReports = keyFactsOf((await context.target()).key)?.role !== "cell";
   if (from !== undefined && !readsReports) throw usageError("--from needs an operator or router key");
   return new NameWatch(client, buckets, positions, { cell, readsReports });
 }

@@ -568,7 +568,7 @@ function stateRefusal(
       reason: "CELL_REMOVING",
     }).refusal;
   if (state === "REMOVED") return callOfRemovedCell;
-  // Operators bring a shard forward while the cells stand still (H9).
+  // A restore claims names while the cells stand still (H9).
   if (state === "FROZEN" && !(isVerification === true && caller.role === "operator"))
     return refused(
       "FAILED_PRECONDITION",

@@ -31,7 +31,7 @@ export interface KnowledgePeer {
 /** The rows that a search for names reads before other work gets its turn (M7). */
 const PAGE_ROWS = 500;
 
-/** Of a loss, no more points are kept that somebody had seen: they are for people, and for plans (J2). */
+/** Of a loss, no more points are kept that somebody had seen: they are for people. */
 const KEPT_SEEN_POINTS = 100;
 
 interface Findings {

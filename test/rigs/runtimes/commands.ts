@@ -91,8 +91,6 @@ export const steps: readonly Step[] = [
   { command: "watch", ...fixed("--changes", "--jsonl", "--from", "0:0"), until: "{", code: 130 },
   { command: "parts show", ...fixed("shard-0") },
   { command: "parts reconcile", ...changed("shard-0", "--declare-lost") },
-  { command: "parts plan", ...fixed("shard-0", "plan.jsonl", "--backup", "backup.jsonl") },
-  { command: "parts apply", ...changed("shard-0", "plan.jsonl") },
   { command: "parts finish", ...changed("shard-0") },
   { command: "scrub", ...fixed("--run") },
   {

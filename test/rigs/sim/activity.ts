@@ -371,7 +371,7 @@ async function freeze(simulation: Simulation, cell: Cell, random: Random): Promi
   if (random.chance(0.5)) await freeze(simulation, cell, random);
 }
 
-/** An operator begins a lease of a cell that stands still, as when a shard is brought forward (H9). */
+/** An operator begins a lease of a cell that stands still, as a restore does (H9). */
 async function bringForward(simulation: Simulation, cell: Cell): Promise<void> {
   const { operator, faults } = simulation;
   const random = faults.stream("bring forward");

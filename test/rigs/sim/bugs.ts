@@ -38,58 +38,6 @@ const one = (
  * source no longer exists, no simulator is made, so a bug that is not planted cannot pass as not found.
  */
 export const bugs: Record<string, Bug> = {
-  // Plans for shards that went back
-  "a plan claims a name for the row that it replaces": one(
-    "J3",
-    ["I53"],
-    "src/cli/parts/plan/plan-tasks.ts",
-    "const { subject, source, scope } = known;",
-    "const { subject, source, scope } = now ?? known;",
-  ),
-  "a plan skips changes that are missing": one(
-    "J1",
-    ["I53"],
-    "src/cli/parts/plan/evidence.ts",
-    "if (through.position <= at.position || after.position > at.position) return false;",
-    "if (through.position <= at.position) return false;",
-  ),
-  "a plan leaves out the last change of a page": one(
-    "J1",
-    ["I53"],
-    "src/cli/parts/plan/evidence.ts",
-    "if (change.position > at.position) applyTo",
-    "if (change.position > at.position && change.position < page.through.position) applyTo",
-  ),
-  "a plan takes claims for older than the loss": one(
-    "J4",
-    ["I53"],
-    "src/cli/parts/plan/evidence.ts",
-    "(now.epoch > sharedThrough || (known !== null && now.epoch >= known.epoch))",
-    "now.epoch < 0",
-  ),
-  "the plans of one loss have the same leases": {
-    breaks: "J3",
-    violates: ["I53"],
-    patches: [
-      {
-        file: "src/cli/parts/plan/plan-run.ts",
-        find: "leaseIdOf([plan.header.id])",
-        put: "leaseIdOf([plan.header.part, plan.header.loss_noticed_at])",
-      },
-      {
-        file: "src/cli/parts/plan/plan-run.ts",
-        find: "const { id } = this.#plan.header;",
-        put: "const { part: id } = this.#plan.header;",
-      },
-    ],
-  },
-  "a plan does not know its own leases": one(
-    "J3",
-    ["I53"],
-    "src/cli/parts/plan/plan-run.ts",
-    "change.lease_uuid.startsWith(this.#tag)",
-    "change === undefined",
-  ),
   // Operations
   "a restore starts beside a growth": one(
     "A5",

@@ -6,7 +6,6 @@ import type { Cell } from "./cell.ts";
 import type { LocalRow, Name } from "./local.ts";
 import { opsOf, read, type Made } from "./made-leases.ts";
 import type { Part } from "./part.ts";
-import { Planning } from "./planning.ts";
 import { Reconciling } from "./reconciling.ts";
 import type { Random } from "./random.ts";
 import type { Simulation } from "./simulation.ts";
@@ -23,21 +22,17 @@ export async function goBack(simulation: Simulation): Promise<void> {
   const stage = new Stage(simulation);
   await simulation.pass(SETTLED_MS, PASS_STEPS);
   await simulation.isolate.restart();
-  await stage.planning?.go(stage.random.between(4, 12));
   await stage.makeLeases(4, { restarts: stage.kind === "one knows" ? 0 : 0.2 });
   const versions = new Map(simulation.coordinator.parts.map((part) => [part, part.disk.version]));
   const early = stage.made.splice(0);
   const earlyPoints = new Map(simulation.cells.map((cell) => [cell, cell.api.history.points]));
   await stage.makeLostLeases();
-  await stage.planning?.go(stage.random.between(2, 12));
-  stage.planning?.goesBack();
   await stage.copyToD1();
   simulation.endJudging();
   await stage.restore(versions);
   if (stage.isRemembered) await stage.callThroughIsolate();
   else await simulation.isolate.restart();
   await stage.visitAsCron();
-  await stage.planning?.go(stage.random.between(0, 5));
   if (stage.kind === "whole") await stage.askAsCells(earlyPoints);
   await stage.loseAnswers();
   for (let round = 0; round < 3; round += 1) await stage.probe();
@@ -86,18 +81,11 @@ class Stage {
   /** Whether the isolate of the Worker keeps what it has seen before the parts went back. */
   readonly isRemembered: boolean;
   #names = 0;
-  /** Undefined in most runs. */
-  readonly planning: Planning | undefined;
 
   constructor(simulation: Simulation) {
     this.#simulation = simulation;
     this.random = simulation.faults.stream("going back");
-    const noteMessage = (cell: Cell, shard: number): void => this.#noteMessage(cell, shard);
-    this.planning = simulation.plans ? new Planning(simulation, noteMessage) : undefined;
-    const kind = this.random.weighted(KINDS);
-    // Without shards that went back, there is nothing to plan.
-    const isWhole = kind === "whole" && this.planning?.isOfShards === false;
-    this.kind = this.planning === undefined || isWhole ? kind : "some";
+    this.kind = this.random.weighted(KINDS);
     this.isRemembered = this.random.chance(0.3) || this.kind === "one knows";
   }
 
@@ -125,7 +113,7 @@ class Stage {
         await this.makeLeases(1, { restarts: 0.9, commits: 0.4, inquiries: 0.5 });
         return this.#age();
       default:
-        await this.makeLeases(this.random.between(0, 6), { cells: this.planning?.losesChanges() ?? cells });
+        await this.makeLeases(this.random.between(0, 6));
         return this.#age();
     }
   }
@@ -170,7 +158,6 @@ class Stage {
     const isGrantTold = byInquiry && isCommitted;
     this.made.push({ ...made, epoch: this.#epochOf(made), isGrantTold });
     if (isDelivered) this.#noteMessage(cell, shard);
-    await this.planning?.record(0.9);
   }
 
   /** Waits until the shard has applied a commit. Returns false if it does not. */
@@ -202,8 +189,7 @@ class Stage {
 
   reconcile(): Promise<void> {
     const newRow = (): LocalRow => this.#newRow();
-    const { made, planning, random } = this;
-    return new Reconciling(this.#simulation, random, made, this.#restored, newRow, planning).run();
+    return new Reconciling(this.#simulation, this.random, this.made, this.#restored, newRow).run();
   }
 
   /** Time passes, so that decisions count as applied, and some parts are restarted. */
@@ -227,7 +213,7 @@ class Stage {
     }
     const some = [
       ...(this.kind === "late restarts" ? [] : shards),
-      ...(this.kind === "one knows" || this.planning?.isOfShards === true ? [] : ledgers.values()),
+      ...(this.kind === "one knows" ? [] : ledgers.values()),
     ];
     const parts = this.random.some(some, this.random.between(1, 3));
     for (const part of parts) this.#restored.add(part);

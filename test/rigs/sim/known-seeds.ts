@@ -105,7 +105,6 @@ const neededBy: readonly (readonly [invariants: readonly string[], has: Has])[] 
   [["I26", "I39"], (_, ending) => ending === "directory"],
   [["I36", "I37"], (_, ending) => ending === "removal" || ending === "removal that goes back"],
   [["I38"], (_, ending) => ending === "removal that goes back"],
-  [["I53"], ({ plans }, ending) => plans === true && ending === "parts"],
   [["I54"], (_, ending) => ending === "sources"],
   [["I55"], ({ losesTransfers }) => losesTransfers === true],
   [["I41", "I42", "I43"], ({ queueMs }) => queueMs !== undefined],

@@ -5,7 +5,6 @@ import type { Cell } from "./cell.ts";
 import type { LocalRow, Name } from "./local.ts";
 import { opsOf, read, type Made } from "./made-leases.ts";
 import type { Part } from "./part.ts";
-import type { Planning } from "./planning.ts";
 import type { Random } from "./random.ts";
 import type { Simulation } from "./simulation.ts";
 
@@ -29,8 +28,6 @@ export class Reconciling {
   /** The parts that went back, of which the operator knows, although they have noticed nothing. */
   readonly #unaware: ReadonlySet<Part<object>>;
   readonly #newName: () => LocalRow;
-  readonly #restored: ReadonlySet<Part<object>>;
-  readonly #planning: Planning | undefined;
 
   constructor(
     simulation: Simulation,
@@ -38,10 +35,7 @@ export class Reconciling {
     made: readonly Made[],
     restored: ReadonlySet<Part<object>>,
     newName: () => LocalRow,
-    planning: Planning | undefined,
   ) {
-    this.#restored = restored;
-    this.#planning = planning;
     this.#simulation = simulation;
     this.#random = random;
     this.#made = made;
@@ -75,19 +69,10 @@ export class Reconciling {
       ...(isGrown ? [] : accepted),
     ];
     for (const step of this.#random.shuffle(steps)) await step();
-    if (this.#planning?.isPrompt === true) await this.#bringForward(lostShards);
     await this.#simulation.pass(SWEPT_MS, PASS_STEPS);
-    if (this.#planning?.isPrompt === false) await this.#bringForward(lostShards);
     this.#checkHolds(held);
     for (const shard of lostShards) await this.#verify(shard, shards.indexOf(shard));
     await this.#checkStays([...lostLedgers.map(([, part]) => part), ...lostShards]);
-  }
-
-  async #bringForward(lostShards: readonly Part<object>[]): Promise<void> {
-    for (const shard of this.#random.shuffle(lostShards)) {
-      const index = this.#simulation.coordinator.shards.findIndex((each) => each === shard);
-      await this.#planning?.bringForward(index, this.#restored, this.#made);
-    }
   }
 
   /** A shard that went back to a growth that has ended notices that from its sources (G5). */

@@ -206,10 +206,6 @@ export interface SimulationSettings {
   bringsForward?: true;
   /** True if parts go back in time while transfers are open. Undefined in a run in which none does. */
   losesTransfers?: true;
-  /** True if an operator plans what to do about shards that went back. Undefined in a run without plans. */
-  plans?: true;
-  /** True if the operator makes several plans for one loss. Undefined in a run with one for each loss. */
-  replans?: true;
   /** True if cells change the spelling of names that were never claimed. Undefined in other runs. */
   respells?: true;
   /** How many times as many events as other runs the run has. */
@@ -357,9 +353,7 @@ export function drawSettings(seed: number): SimulationSettings {
   const withForward = { ...withScrubs, ...(bringsForward ? { bringsForward } : {}) };
   const withTransfers = { ...withForward, ...transfersOf(Random.of(seed, "transfers"), withForward) };
   const withGrowth = { ...withTransfers, ...growthOf(Random.of(seed, "growth"), withTransfers) };
-  const withPlans = { ...withGrowth, ...plansOf(Random.of(seed, "plans"), withGrowth) };
-  const withReplans = { ...withPlans, ...replansOf(Random.of(seed, "replans"), withPlans) };
-  const withSources = { ...withReplans, ...sourcesOf(Random.of(seed, "sources go back"), withReplans) };
+  const withSources = { ...withGrowth, ...sourcesOf(Random.of(seed, "sources go back"), withGrowth) };
   return {
     ...withSources,
     ...(Random.of(seed, "names that nobody has").chance(0.2) ? { respells: true } : {}),
@@ -370,28 +364,20 @@ export function drawSettings(seed: number): SimulationSettings {
 /** In the last phase of some runs, shards go back while their names move to new ones. */
 const sourcesOf = (
   random: Random,
-  { plans, changesMs, transfersMs }: SimulationSettings,
+  { changesMs, transfersMs }: SimulationSettings,
 ): Partial<SimulationSettings> =>
-  random.chance(0.1) && plans === undefined && changesMs === undefined && transfersMs === undefined
+  random.chance(0.1) && changesMs === undefined && transfersMs === undefined
     ? { sourceGoesBack: random.between(1, 3) }
     : {};
 
 /** Some runs end with transfers that are open when parts go back. A full ledger would refuse them. */
 const lostTransfersOf = (
   random: Random,
-  { growth, plans, limits }: SimulationSettings,
+  { growth, limits }: SimulationSettings,
 ): Partial<SimulationSettings> =>
-  random.chance(0.12) && growth === undefined && plans === undefined && limits.ledgerBytes === undefined
+  random.chance(0.12) && growth === undefined && limits.ledgerBytes === undefined
     ? { losesTransfers: true }
     : {};
-
-/** In some runs an operator plans what to do about shards that went back. A plan is of one placement. */
-const plansOf = (random: Random, { growth }: SimulationSettings): Partial<SimulationSettings> =>
-  growth === undefined && random.chance(0.2) ? { plans: true } : {};
-
-/** In some of these runs the operator makes several plans for one loss. */
-const replansOf = (random: Random, { plans }: SimulationSettings): Partial<SimulationSettings> =>
-  plans === true && random.chance(0.5) ? { replans: true } : {};
 
 /** Some runs get more shards. The other runs are the same as if none did. */
 function growthOf(

@@ -115,10 +115,6 @@ export class Simulation {
   readonly #settings: SimulationSettings;
   /** Whether operators begin leases of frozen cells (H9). */
   readonly bringsForward: boolean;
-  /** Whether an operator plans what to do about shards that went back (J3). */
-  readonly plans: boolean;
-  /** Whether the operator makes several plans for each of them. */
-  readonly replans: boolean;
   /** Whether cells change the spelling of names that were never claimed (B12). */
   readonly respells: boolean;
   readonly #skipped: { has: (index: number) => boolean };
@@ -182,9 +178,7 @@ export class Simulation {
     if (settings.transfersMs !== undefined) this.judge.transfers.watch(MOVING);
     this.routedNames = settings.transfersMs === undefined ? this.names : [...this.names, ...MOVING];
     this.bringsForward = settings.bringsForward === true;
-    this.plans = settings.plans === true;
     this.respells = settings.respells === true;
-    this.replans = settings.replans === true;
     this.cells = [...this.coordinator.ledgers.keys()].map(
       (cell) => new Cell(cell, context, this.faults, settings),
     );

@@ -9,7 +9,10 @@ export class Violation extends Error {
   }
 }
 
-/** The invariants. Each is checked after every step, or when the event that it is about happens. */
+/**
+ * The invariants. Each is checked after every step, or when the event that it is about happens. I53 was about
+ * the withdrawn rules J1 to J4. A number is never used again.
+ */
 export const invariants = {
   I1: "a name has at most one owner: one claim, on its own shard, and rows in at most one cell",
   I2: "a name changes owners only by a destroy and a later create, each with a larger epoch",
@@ -63,7 +66,6 @@ export const invariants = {
   I50: "a claim moves to another cell only by a transfer that was cut as both had verified it, and once",
   I51: "while a transfer holds a scope, neither cell changes a claim of it, and its holds end with it",
   I52: "a lookup shows the source of a transfer until the cut, and the destination from then on",
-  I53: "what a plan takes for known was so, and what is certain takes no name from a cell with its row",
   I54: "what a source lost before it handed over is given to nobody by the shards that got its names",
   I55: "when parts go back, transfers leave each name with the cell that works with it, and decisions stay",
   I56: "no operation starts beside one that excludes it, and a cut has the word of each shard of before",
