@@ -849,8 +849,6 @@ export interface Part {
   state: "complete" | "lost" | "reconciling";
   /** The newest point that the part has. Null: none. */
   point: HistoryPoint | null;
-  /** When it last accepted that it had gone back in time. Null: never. */
-  accepted_at: string | null;
   /** What was noticed. Null if the part is complete. */
   loss: {
     /** Who has seen more of the part than it has, or `an operator`. */
@@ -861,24 +859,6 @@ export interface Part {
     seen: HistoryPoint | null;
     /** The newest point that was left of the part. */
     point: HistoryPoint | null;
-    /**
-     * The points that somebody had seen and that a shard does not have: the newest of each incarnation,
-     * at most 100, the largest positions first. Null until the loss is accepted.
-     */
-    seen_points: readonly HistoryPoint[] | null;
-    /**
-     * The point at which a shard has accepted its loss. The change feed has everything since. Null until
-     * then.
-     */
-    accepted: HistoryPoint | null;
-    /**
-     * The newest incarnations that were left of the part, newest first, at most 100, and only those since
-     * an earlier loss was accepted.
-     */
-    incarnations: readonly {
-      incarnation: number;
-      first_position: number;
-    }[];
   } | null;
 }
 
@@ -3147,13 +3127,13 @@ export const operations = {
   getPart: {
     method: "GET",
     path: "/v1/admin/parts/{part}",
-    shape: { part: { id: "string", state: "string", point: "any", accepted_at: "any", loss: "any" } },
+    shape: { part: { id: "string", state: "string", point: "any", loss: "any" } },
   },
   reconcilePart: {
     method: "POST",
     path: "/v1/admin/parts/{part}/reconcile",
     shape: {
-      part: { id: "string", state: "string", point: "any", accepted_at: "any", loss: "any" },
+      part: { id: "string", state: "string", point: "any", loss: "any" },
       dry_run: "boolean",
       lost_leases: [{ cell_id: "string", outstanding: "number", decided: "number", leases: ["string"] }],
       rebuilt_leases: [{ shard: "number", holds: "number", leases: "number" }],
@@ -3163,7 +3143,7 @@ export const operations = {
   finishPart: {
     method: "POST",
     path: "/v1/admin/parts/{part}/finish",
-    shape: { part: { id: "string", state: "string", point: "any", accepted_at: "any", loss: "any" } },
+    shape: { part: { id: "string", state: "string", point: "any", loss: "any" } },
   },
   getScrub: {
     method: "GET",

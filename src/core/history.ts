@@ -38,9 +38,6 @@ export const POSITION_MARGIN = 1_000_000;
 /** The number of incarnations that a part tells when it asks what it has lost. Older ones count as known. */
 export const TOLD_INCARNATIONS = 1_000;
 
-/** The number of incarnations that operators are told of a part that has gone back. */
-const STATED_INCARNATIONS = 100;
-
 /**
  * How many instances a part can have lost. One that starts every second needs seven weeks for them, and a
  * backup that is restored is younger. A cell that names a later incarnation has made it up (L7).
@@ -54,16 +51,6 @@ export const HISTORY_HEADER = "leasehold-history";
 interface StoredLoss extends LostHistory {
   /** True once the loss was accepted, until the reconciliation is finished (H6). */
   isReconciling: boolean;
-  /** The incarnation with which the loss before this one was accepted; 0 if there was none. */
-  acceptedBefore?: number;
-}
-
-/** What a shard keeps of a loss that it accepts, until the reconciliation is finished. */
-interface AcceptedLoss {
-  /** The points that somebody has seen and that the shard doesn't have, the newest of each incarnation. */
-  seenPoints: readonly HistoryPoint[];
-  /** The position of the row that accepts the loss. */
-  position: number;
 }
 
 /** What an operator's request to reconcile a part says of a loss that nobody has noticed. */
@@ -155,18 +142,10 @@ export class History {
 
   /** What an operator is told about this part. */
   get status(): PartStatus {
-    const acceptedAtMs = readMetaNumber(this.#ports.sql, "history_accepted_at");
-    const status = {
-      state: this.state,
-      point: this.point ?? null,
-      acceptedAtMs: acceptedAtMs === 0 ? null : acceptedAtMs,
-    };
+    const status = { state: this.state, point: this.point ?? null };
     if (this.#loss === undefined) return { ...status, loss: null };
-    const { isReconciling, acceptedBefore = this.#accepted, ...loss } = this.#loss;
-    const left = this.incarnations(STATED_INCARNATIONS).filter(
-      ([incarnation]) => incarnation >= acceptedBefore && (!isReconciling || incarnation < this.#accepted),
-    );
-    return { ...status, loss: { ...loss, incarnations: left } };
+    const { isReconciling: _, ...loss } = this.#loss;
+    return { ...status, loss };
   }
 
   /** The incarnation that had made the part's rows up to a position; 0 before the first one. */
@@ -292,14 +271,11 @@ export class History {
    *
    * @param seen the largest incarnation and the largest position that any peer has seen
    * @param firstPosition the first position of the new incarnation
-   * @param lost undefined if nothing is left to reconcile
+   * @param isReconciling whether something is left to reconcile
    * @returns a function that must be called when the transaction is durable
    */
-  accept(seen: HistoryPoint, firstPosition: number, lost?: AcceptedLoss): () => void {
-    const { sql, randomness, clock } = this.#ports;
-    const acceptedBefore = this.#accepted;
-    // What became durable after the loss was noticed is left as well.
-    const point = this.pointOfRows(firstPosition - 1) ?? null;
+  accept(seen: HistoryPoint, firstPosition: number, isReconciling = false): () => void {
+    const { sql, randomness } = this.#ports;
     this.#own = raiseIncarnation(
       sql,
       randomness.uuid(),
@@ -307,17 +283,8 @@ export class History {
       Math.min(seen.incarnation, MAX_BELIEVED) + INCARNATION_MARGIN * RANDOM_PART,
     );
     writeMeta(sql, "history_accepted", this.#own);
-    writeMeta(sql, "history_accepted_at", clock.now());
-    if (lost === undefined) return this.finish();
-    const accepted = {
-      ...this.#loss,
-      point,
-      seenPoints: lost.seenPoints,
-      accepted: { incarnation: this.#own, position: lost.position },
-      isReconciling: true,
-      acceptedBefore,
-    };
-    writeMeta(sql, "history_lost", JSON.stringify(accepted));
+    if (!isReconciling) return this.finish();
+    writeMeta(sql, "history_lost", JSON.stringify({ ...this.#loss, isReconciling }));
     return () => this.#loadLoss();
   }
 

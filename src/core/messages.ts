@@ -958,22 +958,6 @@ export interface LostHistory {
   /** The newest point that this part had, or null if it had none. */
   point: HistoryPoint | null;
   noticedAtMs: number;
-  /**
-   * The points that somebody had seen and that the part does not have, once a shard has accepted its loss
-   * (H6): of each incarnation the newest one, the largest positions first.
-   */
-  seenPoints?: readonly HistoryPoint[];
-  /** The point at which a shard has accepted its loss. */
-  accepted?: HistoryPoint;
-}
-
-/** What operators are told of a loss. */
-interface StatedLoss extends LostHistory {
-  /**
-   * The newest incarnations that were left, newest first, each with its first position. Those of before an
-   * earlier loss are not among them.
-   */
-  incarnations: [incarnation: number, firstPosition: number][];
 }
 
 export interface PartStatus {
@@ -981,9 +965,7 @@ export interface PartStatus {
   /** The newest durable point of this part. */
   point: HistoryPoint | null;
   /** What was lost, until the reconciliation is finished. */
-  loss: StatedLoss | null;
-  /** When it last accepted a loss. Null: never. */
-  acceptedAtMs: number | null;
+  loss: LostHistory | null;
 }
 
 /**

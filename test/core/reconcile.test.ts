@@ -90,12 +90,12 @@ describe("a shard", () => {
     expect(await reconcileShard(c, { dryRun: true })).toEqual({
       ok: true,
       value: {
-        status: { state, point, loss, acceptedAtMs: null },
+        status: { state, point, loss },
         lost: [{ cell: "1", outstanding: 1, decided: 1, leases: [open] }],
         unreachable: [],
       },
     });
-    expect(await partOf(c, "shard")).toEqual({ state, point, loss, acceptedAtMs: null });
+    expect(await partOf(c, "shard")).toEqual({ state, point, loss });
     expect(await begin(c, "1", c.uuid(), ["other"])).toEqual(LOST);
   });
 
@@ -133,31 +133,6 @@ describe("a shard", () => {
     await verifyingBegin(c, "1", lease, ["late"]);
     await decide(c, "1", lease, "COMMITTED");
     expect(epochOf(c, "late")).toBeGreaterThan(before);
-  });
-
-  test("[H6] says what was left, and the newest position that was seen of what was lost", async () => {
-    const c = await Cluster.start({ shards: 1 });
-    await own(c, "1", "early");
-    const restore = saveShard(c);
-    const [kept] = c.shard(0).sql.all<{ at: number }>("SELECT max(position) AS at FROM log");
-    await own(c, "1", "late");
-    const { point: newest } = await partOf(c, "shard");
-    restore();
-    // A cell that has seen nothing of the shard gets more names than were lost. So its ledger has seen a
-    // larger position, but none that is lost.
-    for (let n = 0; n < 5; n += 1) await own(c, "2", `since-${n}`);
-    await begin(c, "1", c.uuid(), ["other"]);
-    const { point: left } = await partOf(c, "shard");
-    expect(left?.position).toBeGreaterThan(newest?.position ?? Infinity);
-    await reconcileShard(c);
-    const { loss, acceptedAtMs } = await partOf(c, "shard");
-    expect(loss).toMatchObject({ seenPoints: [newest], point: left });
-    // The row that accepts the loss is the first one that the feed may start after (F4).
-    const [row] = c.shard(0).sql.all<{ at: number }>("SELECT max(position) AS at FROM log");
-    expect(loss?.accepted).toEqual({ ...(await partOf(c, "shard")).point, position: row?.at });
-    expect(loss?.incarnations.map(([, first]) => first)).toEqual([(kept?.at ?? 0) + 1, 1]);
-    expect(loss?.incarnations[0]?.[0]).toBe(left?.incarnation);
-    expect(acceptedAtMs).toBeGreaterThan(0);
   });
 
   test("[H6] accepts nothing while a ledger cannot be asked", async () => {

@@ -291,7 +291,6 @@ const proofs: Record<string, Proof> = {
   "meta.history_lost": "after work",
   "meta.has_grown": "after work",
   "meta.history_accepted": "after work",
-  "meta.history_accepted_at": "after work",
   "meta.scrub": at("test/core/scrub.test.ts", "[Z4] [M6] keeps the first findings, and counts all"),
   "GroupCommit.#queue": at(
     "test/core/shard/guards.test.ts",

@@ -31,13 +31,8 @@ export interface KnowledgePeer {
 /** The rows that a search for names reads before other work gets its turn (M7). */
 const PAGE_ROWS = 500;
 
-/** Of a loss, no more points are kept that somebody had seen: they are for people. */
-const KEPT_SEEN_POINTS = 100;
-
 interface Findings {
   seen: HistoryPoint;
-  /** By incarnation, the newest position that somebody has seen and that the shard does not have. */
-  lostPoints: Map<number, number>;
   lost: ShardReconciliation["lost"];
   unreachable: string[];
 }
@@ -95,7 +90,7 @@ export class ShardReconciler {
     const isDeclared = await this.#history.declare(request);
     if (!this.#history.isLost && !isDeclared)
       return ok({ status: this.#history.status, lost: [], unreachable: [] });
-    const { seen, lostPoints, lost, unreachable } = await this.#askLedgers(request);
+    const { seen, lost, unreachable } = await this.#askLedgers(request);
     if (!request.dryRun) {
       if (unreachable.length > 0) {
         return refused(
@@ -106,7 +101,7 @@ export class ShardReconciler {
           { retryAfterMs: 10_000 },
         );
       }
-      await this.#accept(seen, lostPoints, request.operator);
+      await this.#accept(seen, request.operator);
     }
     return ok({ status: this.#history.status, lost, unreachable });
   }
@@ -130,40 +125,27 @@ export class ShardReconciler {
         ),
       }),
     );
+    const own = { incarnation: this.#history.incarnation, position: this.#log.position };
     const findings: Findings = {
-      seen: { incarnation: this.#history.incarnation, position: this.#log.position },
-      lostPoints: new Map(),
+      // The caller may have seen more than any ledger.
+      seen: abovePoints(abovePoints(own, this.#history.status.loss?.seen), seen),
       lost: [],
       unreachable: [],
     };
-    this.#add(findings, this.#history.status.loss?.seen);
-    // The caller may have seen more than any ledger.
-    this.#add(findings, seen);
     for (const { cell, answer } of answers) {
       if (answer.kind !== "ok") {
         findings.unreachable.push(cell);
         continue;
       }
       const { seen: seenByLedger, ...leases } = answer.value;
-      this.#add(findings, seenByLedger);
+      findings.seen = abovePoints(findings.seen, seenByLedger);
       if (leases.outstanding + leases.decided > 0) findings.lost.push({ cell, ...leases });
     }
     return findings;
   }
 
-  #add(findings: Findings, seen: HistoryPoint | null | undefined): void {
-    if (seen === null || seen === undefined) return;
-    findings.seen = abovePoints(findings.seen, seen);
-    if (this.#history.includes(seen)) return;
-    const { incarnation, position } = seen;
-    findings.lostPoints.set(incarnation, Math.max(position, findings.lostPoints.get(incarnation) ?? 0));
-  }
-
   /** Another call may have accepted the loss during the wait (M1). */
-  async #accept(seen: HistoryPoint, lostPoints: Findings["lostPoints"], operator: Operator): Promise<void> {
-    const seenPoints = Array.from(lostPoints, ([incarnation, position]) => ({ incarnation, position }))
-      .toSorted((a, b) => b.position - a.position)
-      .slice(0, KEPT_SEEN_POINTS);
+  async #accept(seen: HistoryPoint, operator: Operator): Promise<void> {
     const accepted = await this.#commits.submit("accept_loss", () => {
       if (!this.#history.isLost) return undefined;
       const before = this.#log.position;
@@ -175,7 +157,7 @@ export class ShardReconciler {
       // It needs no room (O3), because a shard that is lost hands out no entries.
       this.#append(operator, "reconcile_part", "reconciling");
       const { position } = this.#log;
-      const durable = this.#history.accept(seen, before + 1, { seenPoints, position });
+      const durable = this.#history.accept(seen, before + 1, true);
       this.#onAccepted(this.#history.pointOfRows(position)?.incarnation ?? 0);
       return { durable };
     });

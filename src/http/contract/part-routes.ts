@@ -28,9 +28,6 @@ const part = z
         "a shard that has accepted its loss. Until it is finished, it grants only what verification begins.",
     }),
     point: point.nullable().meta({ description: "The newest point that the part has. Null: none." }),
-    accepted_at: time
-      .nullable()
-      .meta({ description: "When it last accepted that it had gone back in time. Null: never." }),
     loss: z
       .strictObject({
         noticed_by: z
@@ -43,26 +40,6 @@ const part = z
             "declared the loss.",
         }),
         point: point.nullable().meta({ description: "The newest point that was left of the part." }),
-        seen_points: z
-          .array(point)
-          .nullable()
-          .meta({
-            description:
-              "The points that somebody had seen and that a shard does not have: the newest of each " +
-              "incarnation, at most 100, the largest positions first. Null until the loss is accepted.",
-          }),
-        accepted: point.nullable().meta({
-          description:
-            "The point at which a shard has accepted its loss. The change feed has everything since. Null " +
-            "until then.",
-        }),
-        incarnations: z
-          .array(z.strictObject({ incarnation: wholeNumber, first_position: wholeNumber }))
-          .meta({
-            description:
-              "The newest incarnations that were left of the part, newest first, at most 100, and only " +
-              "those since an earlier loss was accepted.",
-          }),
       })
       .nullable()
       .meta({ description: "What was noticed. Null if the part is complete." }),
@@ -122,15 +99,11 @@ const examplePart = {
   id: "shard-3",
   state: "lost",
   point: { incarnation: 117_440_513, position: 4_711 },
-  accepted_at: null,
   loss: {
     noticed_by: "the ledger of cell 7",
     noticed_at: "2026-11-20T12:00:00.000Z",
     seen: { incarnation: 117_440_513, position: 5_012 },
     point: { incarnation: 117_440_513, position: 4_711 },
-    seen_points: null,
-    accepted: null,
-    incarnations: [{ incarnation: 117_440_513, first_position: 1 }],
   },
 };
 const completePart = { ...examplePart, state: "complete", loss: null };

@@ -223,19 +223,15 @@ function revokedKeysOf(
 
 const toApiPoint = ({ incarnation, position }: HistoryPoint): HistoryPoint => ({ incarnation, position });
 
-const toApiPart = (id: string, { state, point, loss, acceptedAtMs }: PartStatus): Part => ({
+const toApiPart = (id: string, { state, point, loss }: PartStatus): Part => ({
   id,
   state,
   point: point && toApiPoint(point),
-  accepted_at: acceptedAtMs === null ? null : timeOf(acceptedAtMs),
   loss: loss && {
     noticed_by: loss.noticedBy,
     noticed_at: timeOf(loss.noticedAtMs),
     seen: loss.seen && toApiPoint(loss.seen),
     point: loss.point && toApiPoint(loss.point),
-    seen_points: loss.seenPoints?.map(toApiPoint) ?? null,
-    accepted: loss.accepted === undefined ? null : toApiPoint(loss.accepted),
-    incarnations: loss.incarnations.map(([incarnation, first]) => ({ incarnation, first_position: first })),
   },
 });
 

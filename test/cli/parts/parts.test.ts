@@ -7,13 +7,9 @@ const lost = {
   id: "shard-3",
   state: "lost",
   point,
-  accepted_at: null,
   loss: {
     noticed_by: "the ledger of cell 7",
     noticed_at: "2026-11-20T12:00:00.000Z",
-    seen_points: null,
-    accepted: null,
-    incarnations: [],
     seen: { incarnation: 17, position: 99 },
     point,
   },

@@ -317,9 +317,9 @@ const slot: Effect = (changes, request) =>
 
 /** The rows of `meta` that an accepted loss changes, and for a shard the loss until it is finished. */
 const ACCEPTED = {
-  directory: ["history_accepted", "history_accepted_at", "position", "types", "identities"],
-  ledger: ["history_accepted", "history_accepted_at", "cell_state_version"],
-  shard: ["history_accepted", "history_accepted_at", "history_lost", "past_complete_since_ms"],
+  directory: ["history_accepted", "position", "types", "identities"],
+  ledger: ["history_accepted", "cell_state_version"],
+  shard: ["history_accepted", "history_lost", "past_complete_since_ms"],
 };
 
 /** The name of a part's object in `Change.object`. */
