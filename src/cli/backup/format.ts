@@ -1,7 +1,6 @@
 import type {
   Cell,
   Change,
-  HistoryPoint,
   IdentitiesChange,
   Key,
   Lease,
@@ -21,17 +20,10 @@ export interface Header {
   created_at: string;
   /** The file has every change after it. */
   checkpoint: string;
-  /** The point of each shard's history at the checkpoint. */
-  points: readonly ShardPoint[];
   /** The cells whose records are exported, in this order. */
   cells: readonly Pick<Cell, "cell_id" | "created_at">[];
   /** The source types of these records, in this order. */
   source_types: readonly string[];
-}
-
-/** A point of a shard's history: its position with the incarnation that reached it. */
-export interface ShardPoint extends HistoryPoint {
-  shard: number;
 }
 
 /** The digest of a cell's claims of one source type. */
@@ -66,8 +58,7 @@ export type Line =
   /** All records up to this source id are in the file; null: all of the section. */
   | { records_through: { cell_id: string; source_type: string; source_id: string | null } }
   | { leases_through: { cell_id: string } }
-  /** With the points of the shards that have moved. */
-  | { changes_through: string; points: readonly ShardPoint[] }
+  | { changes_through: string }
   | { types: TypeSet }
   | { cell: Cell }
   | { identities: Pick<IdentitiesChange, "issuers" | "authorities"> }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { stat } from "node:fs/promises";
 import type { Cell, Key, Lease, TypeSet } from "../../client/index.ts";
-import type { Change, HistoryPoint, IdentitiesChange } from "../../client/api-types.ts";
+import type { Change, IdentitiesChange } from "../../client/api-types.ts";
 import { canonicalize } from "../../core/canonical/canonicalize.ts";
 import { DigestSum, digestWordsOf } from "../../core/digest.ts";
 import { typesOf } from "../../core/types/document.ts";
@@ -9,15 +9,7 @@ import { Types } from "../../core/types/types.ts";
 import { messageOf, usageError } from "../framework/command-error.ts";
 import { ChangedClaims, claimOf, orderSources, sectionOf, type Claim } from "./changed-claims.ts";
 import { fileLines } from "./file-lines.ts";
-import {
-  damaged,
-  headerOf,
-  parseLine,
-  type End,
-  type Header,
-  type SectionDigest,
-  type ShardPoint,
-} from "./format.ts";
+import { damaged, headerOf, parseLine, type End, type Header, type SectionDigest } from "./format.ts";
 
 const MAX_VALUE_BYTES = 1_024;
 /** As many open leases are kept in memory, to be listed. The file has all of them. */
@@ -34,8 +26,6 @@ interface Contents {
   leases: Lease[];
   /** What the last line must say, except the digests. */
   found: Omit<End, "claims">;
-  /** Where the history of each shard was at the last checkpoint. */
-  points: Map<number, HistoryPoint>;
   end: End | undefined;
   changed: ChangedClaims;
 }
@@ -53,7 +43,6 @@ export class Backup {
   readonly revokedKeys: readonly Key[];
   readonly leases: readonly Lease[];
   readonly found: Contents["found"];
-  readonly points: ReadonlyMap<number, HistoryPoint>;
   readonly end: End | undefined;
   readonly #changed: ChangedClaims;
   readonly #types: Types;
@@ -67,7 +56,6 @@ export class Backup {
     this.revokedKeys = contents.revokedKeys;
     this.leases = contents.leases;
     this.found = contents.found;
-    this.points = contents.points;
     this.end = contents.end;
     this.#changed = contents.changed;
     const entries = typesOf(contents.types);
@@ -181,7 +169,6 @@ export async function readBackup(path: string): Promise<Backup> {
     leases: [] as Lease[],
     end: undefined as End | undefined,
     changed: new ChangedClaims(),
-    points: new Map<number, HistoryPoint>(),
   };
   let size = 0;
   for await (const { bytes, number, end } of openLines(path)) {
@@ -193,7 +180,6 @@ export async function readBackup(path: string): Promise<Backup> {
     if (header === undefined) {
       header = headerOf(line);
       found.checkpoint = header.checkpoint;
-      note(contents.points, header.points);
     } else if ("record" in line) found.records += 1;
     else if ("change" in line) {
       found.changes += 1;
@@ -201,10 +187,8 @@ export async function readBackup(path: string): Promise<Backup> {
     } else if ("lease" in line) {
       found.leases += 1;
       if (contents.leases.length < KEPT_LEASES) contents.leases.push(line.lease);
-    } else if ("changes_through" in line) {
-      found.checkpoint = line.changes_through;
-      note(contents.points, line.points);
-    } else if ("types" in line) contents.types = line.types;
+    } else if ("changes_through" in line) found.checkpoint = line.changes_through;
+    else if ("types" in line) contents.types = line.types;
     else if ("cell" in line) contents.cells.push(line.cell);
     else if ("identities" in line) contents.identities = line.identities;
     else if ("revoked_key" in line) contents.revokedKeys.push(line.revoked_key);
@@ -216,10 +200,6 @@ export async function readBackup(path: string): Promise<Backup> {
   if ((await stat(path)).size !== size) throw damaged("its last line is cut");
   if (types === undefined || identities === undefined) throw incomplete;
   return new Backup(path, { ...contents, header, types, identities, found });
-}
-
-function note(points: Map<number, HistoryPoint>, read: readonly ShardPoint[] = []): void {
-  for (const { shard, incarnation, position } of read) points.set(shard, { incarnation, position });
 }
 
 async function* openLines(path: string): ReturnType<typeof fileLines> {

@@ -1,4 +1,4 @@
-import type { ChangesPage, ChangesRange, Client } from "../../client/index.ts";
+import type { ChangesPage, Client } from "../../client/index.ts";
 import { isLeaseholdError } from "../../client/index.ts";
 import { CommandError } from "../framework/command-error.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
@@ -6,7 +6,7 @@ import type { Io } from "../framework/io.ts";
 import type { BackupWriter, Progress } from "./backup-writer.ts";
 import { sectionOf } from "./changed-claims.ts";
 import { cellsOf, otherCell } from "./deployment-cells.ts";
-import { FORMAT_VERSION, type Header, type ShardPoint } from "./format.ts";
+import { FORMAT_VERSION, type Header } from "./format.ts";
 import { readBackup, type Backup } from "./read-backup.ts";
 import { untilAnswered } from "./until-answered.ts";
 
@@ -24,22 +24,19 @@ export async function headerFor(io: Io, client: Client): Promise<Header> {
   // Without a cell, there are no shards.
   if ((await cellsOf(io, client)).length === 0)
     throw new CommandError("the deployment has no cells, so there is nothing to back up", exitCodes.conflict);
-  const { checkpoint, ranges } = await firstPage(io, client);
+  const { checkpoint } = await firstPage(io, client);
   const cells = await cellsOf(io, client);
   const { types } = await untilAnswered(io, () => client.types.get());
   return {
     leasehold_backup: FORMAT_VERSION,
     created_at: new Date(io.now()).toISOString(),
     checkpoint,
-    points: ranges.map(pointOf),
     cells: cells
       .filter(({ removed_at: removedAt }) => removedAt === null)
       .map(({ cell_id, created_at }) => ({ cell_id, created_at })),
     source_types: Object.keys(types.source_types),
   };
 }
-
-const pointOf = ({ shard, through }: ChangesRange): ShardPoint => ({ shard, ...through });
 
 /** The position of every shard: without one of them, a backup would need its changes from the beginning. */
 async function firstPage(io: Io, client: Client): Promise<ChangesPage> {
@@ -142,12 +139,11 @@ export class BackupRun {
     this.#recordsAtDrain = this.#records;
     for (;;) {
       const after = this.#progress.checkpoint;
-      const { changes, checkpoint, hasMore, ranges, unavailable } = await untilAnswered(this.#io, () =>
+      const { changes, checkpoint, hasMore, unavailable } = await untilAnswered(this.#io, () =>
         this.#client.changes.page({ after, pageSize: PAGE_SIZE }),
       ).catch(tooLate);
       for (const change of changes) await this.#writer.append({ change });
-      if (checkpoint !== after)
-        await this.#writer.append({ changes_through: checkpoint, points: ranges.map(pointOf) });
+      if (checkpoint !== after) await this.#writer.append({ changes_through: checkpoint });
       this.#progress.checkpoint = checkpoint;
       if (!hasMore) return unavailable.length === 0;
     }
