@@ -69,11 +69,11 @@ export class Growing {
     return replies.flatMap((reply) => (reply.ok ? [reply.value] : []));
   }
 
-  /** Cuts, without telling anybody. */
-  async cut(): Promise<void> {
+  /** Cuts, without telling anybody. By default, the shards of before speak for themselves. */
+  async cut(saidBySources?: GrowthProgress[]): Promise<void> {
     const { id } = this.running;
     const message = { ...this.#cluster.envelope, operator, id };
-    const sources = await this.progress();
+    const sources = saidBySources ?? (await this.progress());
     const ordered = valueOf(
       await this.#run(this.#directory.cutGrowth({ ...message, growthCopiedAt: 0, sources })),
     );
@@ -118,6 +118,17 @@ export class Growing {
     return this.#cluster.clock.runUntil(call);
   }
 }
+
+/** What shards say that have copied their names. */
+export const copiedBy = (growth: string, shards: number): GrowthProgress[] =>
+  [...Array(shards).keys()].map((shard) => ({
+    shard,
+    growth,
+    state: "copied",
+    copied: 1,
+    waiting: 0,
+    cleaned: 0,
+  }));
 
 /** What makes the steps of a growth, with a D1 that has seen nothing. */
 export const growthDriver = (c: Cluster, objects: object = {}): GrowthDriver => ({

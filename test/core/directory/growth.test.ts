@@ -8,6 +8,7 @@ import { MAX_SHARDS, placementOf } from "../../../src/core/placement.ts";
 import { no } from "../../support/calls.ts";
 import { Cluster } from "../../support/cluster.ts";
 import { LOST, saveDirectory } from "../../support/go-back.ts";
+import { copiedBy } from "../../support/growing.ts";
 import { addCell } from "./add-cell.ts";
 
 const valueOf = <T>(reply: Reply<T>): T => {
@@ -85,17 +86,6 @@ class Client {
     return this.cluster.clock.runUntil(call);
   }
 }
-
-/** What the shards of before say when they have copied their names. */
-const copiedBy = (growth: string, shards: number): GrowthProgress[] =>
-  [...Array(shards).keys()].map((shard) => ({
-    shard,
-    growth,
-    state: "copied",
-    copied: 1,
-    waiting: 0,
-    cleaned: 0,
-  }));
 
 /** The directory has forgotten a cut that was confirmed. D1 has a copy of it. */
 async function lostCut(): Promise<{ client: Client; id: string }> {

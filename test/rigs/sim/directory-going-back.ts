@@ -10,6 +10,7 @@ import { noIdentities, type IdentitySet, type Issuer } from "../../../src/core/i
 import { isSameType, Types, type TypeEntry } from "../../../src/core/types/types.ts";
 import { operator } from "../../support/ops.ts";
 import { shipped } from "../../support/types.ts";
+import { operationsOf } from "./judge/growth-watch.ts";
 import { storedTypes } from "./judge/type-watch.ts";
 import { read } from "./made-leases.ts";
 import type { Part } from "./part.ts";
@@ -43,6 +44,8 @@ interface IdentityChange {
   isWitnessed: boolean;
 }
 
+const RESTORE = "restore";
+
 /** The numbers of the types that this phase declares. */
 const FIRST_NUMBER = 20_000;
 
@@ -74,6 +77,8 @@ class DirectoryStage {
   readonly #changes: KeyChange[] = [];
   readonly #typeChanges: TypeChange[] = [];
   readonly #identityChanges: IdentityChange[] = [];
+  /** The restore that this phase begins. Undefined: it begins none. */
+  readonly #restore: { id: string; isBegun: boolean; isWitnessed: boolean } | undefined;
   /** What the directory lost when it went back, as a text, and whether it was witnessed. */
   #lost: readonly { what: string; isWitnessed: boolean }[] = [];
   /** Whether D1 has something that the directory lost. */
@@ -90,6 +95,8 @@ class DirectoryStage {
     this.#identityRandom = simulation.faults.stream("the identities");
     this.#hasIdentities = this.#identityRandom.chance(0.5);
     this.#directory = simulation.coordinator.directory;
+    const hasRestore = simulation.faults.stream("the restore").chance(0.5);
+    this.#restore = hasRestore ? { id: RESTORE, isBegun: false, isWitnessed: false } : undefined;
   }
 
   /**
@@ -102,6 +109,7 @@ class DirectoryStage {
         if (this.random.chance(0.4) && part.disk.pending === 0) part.crash();
       if (this.random.chance(0.4)) await this.#changeTypes();
       if (this.#hasIdentities && this.#identityRandom.chance(0.4)) await this.#changeIdentities();
+      await this.#beginRestore();
       const known = this.#changes.filter(({ isRevoked }) => !isRevoked);
       const isRevoked = known.length > 0 && this.random.chance(0.5);
       const keyId = isRevoked ? this.random.pick(known).keyId : `key-${(this.#keys += 1)}`;
@@ -115,6 +123,17 @@ class DirectoryStage {
       if (typeof answer !== "string") this.#changes.push({ keyId, isRevoked, isWitnessed: false });
       if (this.random.chance(0.3)) await this.runCron();
     }
+  }
+
+  async #beginRestore(): Promise<void> {
+    if (this.#restore === undefined || this.#restore.isBegun) return;
+    const { id } = this.#restore;
+    const operation = { id, kind: "restore", about: "deployment" };
+    this.#restore.isBegun = typeof (await this.#ask("beginOperation", { operation })) !== "string";
+  }
+
+  get #hasRestore(): boolean {
+    return operationsOf(this.#directory).operations.some(({ id }) => id === RESTORE);
   }
 
   async #changeTypes(): Promise<void> {
@@ -206,7 +225,12 @@ class DirectoryStage {
   async runCron(): Promise<string | null> {
     const { error } = await this.#simulation.runUntil(this.#simulation.cronJob.run());
     if (error === null)
-      for (const change of [...this.#changes, ...this.#typeChanges, ...this.#identityChanges])
+      for (const change of [
+        ...this.#changes,
+        ...this.#typeChanges,
+        ...this.#identityChanges,
+        ...(this.#restore?.isBegun === true ? [this.#restore] : []),
+      ])
         change.isWitnessed = true;
     return error;
   }
@@ -245,6 +269,9 @@ class DirectoryStage {
       ...this.#identityChanges
         .filter(({ position }) => position > this.#identities.position)
         .map(({ isWitnessed }) => ({ what: "the identities", isWitnessed })),
+      ...(this.#restore?.isBegun === true && !this.#hasRestore
+        ? [{ what: "the restore", isWitnessed: this.#restore.isWitnessed }]
+        : []),
     ];
     const typesInD1 = this.#simulation.cronJob.record.types()?.entries ?? [];
     this.#isInD1 =
@@ -279,12 +306,18 @@ class DirectoryStage {
     const { record } = this.#simulation.cronJob;
     const copies = record.keys();
     const types = record.types();
+    const operations = record.operations();
+    const [hadRestore, isInCopy] = [
+      this.#hasRestore,
+      operations?.operations.some(({ id }) => id === RESTORE) === true,
+    ];
     const typesLeft = this.types.entries;
     const left = this.#changes.filter((change) => this.#has(change));
     const page = {
       cells: [],
       keys: copies,
       types,
+      operations,
       isPlacementConfirmed: true,
       operator,
     };
@@ -309,6 +342,11 @@ class DirectoryStage {
     const accepted = this.#identities.issuers.map(({ name }) => name);
     this.#expectIdentities(accepted.length === 0, () => `${accepted.join()} is accepted again after a loss`);
     this.#simulation.judge.see("A4");
+    this.#expect(
+      this.#hasRestore === (hadRestore || isInCopy),
+      () => "a restore that runs was lost by the reconciliation, or one was made up",
+    );
+    if (isInCopy && !hadRestore) this.#simulation.judge.see("A7");
     for (const copy of this.#copies())
       this.#expect(this.#has(copy), () => `${copy.keyId} was not restored from D1`);
     for (const change of left)

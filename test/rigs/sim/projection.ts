@@ -13,6 +13,7 @@ import {
 } from "../../../src/core/messages.ts";
 import type { Placement } from "../../../src/core/placement.ts";
 import { ok, refused, type Result } from "../../../src/core/refusal.ts";
+import type { Operation, OperationSet } from "../../../src/core/operations/operations.ts";
 import type { TypeEntry } from "../../../src/core/types/types.ts";
 import type { Coordinator } from "./coordinator.ts";
 import type { Faults } from "./faults.ts";
@@ -223,6 +224,13 @@ export class SimulatedProjection {
     } catch (error) {
       return refused("UNAVAILABLE", String(error));
     }
+  }
+
+  /** The operations, as a reconciliation of the directory reads them. */
+  operations(): OperationSet | null {
+    const rows = this.statement("SELECT position, operations FROM operation_sets", false).all();
+    const [row] = rows as { position: number; operations: string }[];
+    return row === undefined ? null : { ...row, operations: JSON.parse(row.operations) as Operation[] };
   }
 
   /** The growth that D1 has a copy of. */

@@ -55,6 +55,8 @@ export class GrowthWatch {
       );
       this.#evidence.check("I56", other === undefined, () => `a ${kind} has started beside ${other?.id}`);
     }
+    if (before.some(({ kind, id }) => kind === "reconciliation" && !running.some((now) => now.id === id)))
+      this.#evidence.see("A6");
     this.#running = running;
     const isOrdered = growth?.phase === "cutting" && this.#ordered !== growth.id;
     if (!isOrdered) return;
@@ -120,7 +122,8 @@ const isCut = ({ from, phase }: Growth, shards: number): boolean => phase !== "c
 const growthOf = (directory: Part<object>): Growth | null =>
   (metaOf(directory, "growth") as { growth: Growth | null } | undefined)?.growth ?? null;
 
-const operationsOf = (directory: Part<object>): Pick<OperationSet, "operations"> =>
+/** The operations that the directory has stored, without a growth. */
+export const operationsOf = (directory: Part<object>): Pick<OperationSet, "operations"> =>
   (metaOf(directory, "operations") as OperationSet | undefined) ?? { operations: [] };
 
 /** Whether a shard of before has sent all rows of this growth once, and no transfer holds claims of it. */
