@@ -1,16 +1,12 @@
 import { ask } from "./ask.ts";
 import type { Confirmed, Growth } from "./growth/messages.ts";
-import { MESSAGE_VERSION, type Confirm, type Envelope, type Reply } from "./messages.ts";
+import { MESSAGE_VERSION, type Confirm, type Envelope } from "./messages.ts";
 import { readMeta, writeMeta } from "./meta.ts";
 import type { Limits } from "./limits.ts";
+import type { Peers } from "./methods.ts";
 import { placementOf, shardsOf, type Placement } from "./placement.ts";
 import type { Answer, Ports } from "./ports.ts";
 import { refused, type Refusal } from "./refusal.ts";
-
-/** The call that a ledger or shard makes to the directory before its first use, and to follow a cut. */
-export interface DirectoryPeer {
-  confirm(message: Confirm): Promise<Reply<Confirmed>>;
-}
 
 /** Stores a placement that the directory has confirmed. It must call `adopt` in the transaction. */
 type Change = (confirmed: Confirmed, adopt: () => void) => void | Promise<void>;
@@ -32,7 +28,7 @@ export interface GuardedObject {
 export class PlacementGuard {
   readonly #ports: Ports;
   readonly #limits: Limits;
-  readonly #directory: DirectoryPeer;
+  readonly #peers: Pick<Peers, "directory">;
   readonly #object: GuardedObject;
   #used: Promise<void> | undefined;
   #confirmed: Placement | undefined;
@@ -40,10 +36,10 @@ export class PlacementGuard {
   /** The question about a newer placement that is under way. */
   #asking: Promise<Refusal | undefined> | undefined;
 
-  constructor(ports: Ports, limits: Limits, directory: DirectoryPeer, object: GuardedObject) {
+  constructor(ports: Ports, limits: Limits, peers: Pick<Peers, "directory">, object: GuardedObject) {
     this.#ports = ports;
     this.#limits = limits;
-    this.#directory = directory;
+    this.#peers = peers;
     this.#object = object;
     const kept = readMeta(ports.sql, "placement");
     if (typeof kept === "string") this.#confirmed = kept;
@@ -160,7 +156,9 @@ export class PlacementGuard {
       placement,
       ...(cell === undefined ? {} : { cell }),
     };
-    return ask(this.#ports.clock, this.#limits.inquiryTimeoutMs, () => this.#directory.confirm(confirm));
+    return ask(this.#ports.clock, this.#limits.inquiryTimeoutMs, () =>
+      this.#peers.directory().confirm(confirm),
+    );
   }
 
   async #change(confirmed: Confirmed): Promise<void> {

@@ -36,11 +36,11 @@ export class CellLedger extends DurableObject<Env> implements LedgerCalls {
   }
 
   getLease(request: messages.LeaseRequest): Answer<messages.Lease> {
-    return this.#tell(this.#ledger.get(request));
+    return this.#tell(this.#ledger.getLease(request));
   }
 
   listLeases(request: messages.ListLeasesRequest): Answer<messages.LeasePage> {
-    return this.#tell(this.#ledger.list(request));
+    return this.#tell(this.#ledger.listLeases(request));
   }
 
   authorize(request: messages.Authorize): Answer<null> {

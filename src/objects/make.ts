@@ -19,18 +19,7 @@ export function makeLedger(id: Named, ports: Ports, env: Env): Ledger {
   const name = ledgerName(cell);
   const tracer = tracerOf(name, ports, config);
   const objects = objectsOf(env, config, tracer);
-  const ledger = new Ledger(cell, ports, config.limits, {
-    directory: { confirm: (message) => objects.directory().confirm(message) },
-    shard: {
-      exchange: (shard, message) => objects.shard(shard).exchange(message),
-      settle: (shard, message) => objects.shard(shard).settle(message),
-      wait: (shard, message) => objects.shard(shard).wait(message),
-      leave: (shard, message) => objects.shard(shard).leave(message),
-      listHolds: (shard, message) => objects.shard(shard).listHolds(message),
-      listCellClaims: (shard, message) => objects.shard(shard).listCellClaims(message),
-      checkHolds: (shard, message) => objects.shard(shard).checkHolds(message),
-    },
-  });
+  const ledger = new Ledger(cell, ports, config.limits, objects);
   return servedBy(ledger, name, tracer);
 }
 
@@ -41,17 +30,7 @@ export function makeShard(id: Named, ports: Ports, env: Env): Shard {
   const name = shardName(index);
   const tracer = tracerOf(name, ports, config);
   const objects = objectsOf(env, config, tracer);
-  const shard = new Shard(index, ports, config.limits, {
-    directory: { confirm: (message) => objects.directory().confirm(message) },
-    shard: {
-      receive: (target, message) => objects.shard(target).receive(message),
-      ping: (source, message) => objects.shard(source).ping(message),
-    },
-    ledger: {
-      inquire: (cell, message) => objects.ledger(cell).inquire(message),
-      knowledge: (cell, message) => objects.ledger(cell).knowledge(message),
-    },
-  });
+  const shard = new Shard(index, ports, config.limits, objects);
   return servedBy(shard, name, tracer);
 }
 

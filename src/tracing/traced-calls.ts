@@ -58,7 +58,7 @@ function traced(
   const { traces } = message;
   if (traces === undefined) return call(message);
   const attributes = { "leasehold.part": part, ...countsOf(message) };
-  const work = tracer.begin(traces, `${kindOf(part)}.${nameOf(method)}`, kind, attributes);
+  const work = tracer.begin(traces, `${kindOf(part)}.${String(method)}`, kind, attributes);
   return ending(work, call({ ...message, traces: work.traces }));
 }
 
@@ -93,8 +93,3 @@ function countsOf(message: Envelope): Attributes {
 /** `cell-7` is a ledger. */
 const kindOf = (part: string): string =>
   part.startsWith("cell-") ? "ledger" : part.startsWith("shard-") ? "shard" : "directory";
-
-/** Two methods of a ledger have shorter names in the core. */
-const SHORT_NAMES: Readonly<Record<string, string>> = { get: "getLease", list: "listLeases" };
-
-const nameOf = (method: PropertyKey): string => SHORT_NAMES[String(method)] ?? String(method);

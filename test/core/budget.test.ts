@@ -180,7 +180,7 @@ test("a page of leases reads at most its size + 2 rows, whatever was decided bef
   const { counts } = c.ledger("1").sql;
   const before = counts.rowsRead;
   const page = await c.clock.runUntil(
-    c.ledger("1").object.list({
+    c.ledger("1").object.listLeases({
       ...c.envelope,
       caller: { role: "operator", keyId: "k", expiresAtMs: Number.MAX_SAFE_INTEGER },
       createdAfterMs: 0,

@@ -425,7 +425,7 @@ test("[M4] a clock that jumps back changes no order of leases and makes none loo
     await c.clock.runUntil(begin(c, "1", lease, [`n${leases.length}`]));
   }
   const page = await c.clock.runUntil(
-    c.ledger("1").object.list({
+    c.ledger("1").object.listLeases({
       ...c.envelope,
       caller: { role: "cell", keyId: "k", expiresAtMs: Number.MAX_SAFE_INTEGER },
       createdAfterMs: 0,
@@ -718,8 +718,8 @@ test("[B8] [R1] no answer is based on rows that are not durable yet", async () =
       shard: 0,
       questions: [{ lease, incarnation, counter, epoch: 2 }],
     }),
-    ledger.object.list({ ...c.envelope, caller, createdAfterMs: 0, afterPosition: 0, limit: 10 }),
-    ledger.object.get({ ...c.envelope, caller, lease }),
+    ledger.object.listLeases({ ...c.envelope, caller, createdAfterMs: 0, afterPosition: 0, limit: 10 }),
+    ledger.object.getLease({ ...c.envelope, caller, lease }),
     ledger.object.pull({ ...c.envelope, afterPosition: 0, limit: 10 }),
     begin(c, "1", lease, ["ada"]),
   ];

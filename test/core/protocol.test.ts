@@ -158,7 +158,7 @@ test("[B10] an op with the claim's epoch applies once: each replace makes a new 
   const lease = objects.uuid();
   expect(await begin(objects, "1", lease, [replace])).toEqual(ok({ created: true }));
   const granted = await objects.runUntil(
-    objects.ledger("1").get({ ...objects.envelope, caller: callerOf(), lease }),
+    objects.ledger("1").getLease({ ...objects.envelope, caller: callerOf(), lease }),
   );
   expect(granted.ok && granted.value.ops?.map(({ epoch }) => epoch)).toEqual([read]);
   await commit(objects, "1", lease);
@@ -383,12 +383,12 @@ test("[C4] [C5] an unknown lease cannot be committed, and another cell's lease i
   await begin(objects, "1", lease, ["ada"]);
   expect(await commit(objects, "2", lease)).toEqual(no("NOT_FOUND"));
   expect(
-    await objects.runUntil(objects.ledger("2").get({ ...objects.envelope, caller: callerOf(), lease })),
+    await objects.runUntil(objects.ledger("2").getLease({ ...objects.envelope, caller: callerOf(), lease })),
   ).toEqual(no("NOT_FOUND"));
   expect(await commit(objects, "1", objects.uuid())).toEqual(no("NOT_FOUND"));
   expect(await rollBack(objects, "2", lease)).toEqual(ok({ state: "ROLLED_BACK", cell: "2" }));
   expect(
-    await objects.runUntil(objects.ledger("1").get({ ...objects.envelope, caller: callerOf(), lease })),
+    await objects.runUntil(objects.ledger("1").getLease({ ...objects.envelope, caller: callerOf(), lease })),
   ).toEqual(ok({ state: "GRANTED" }));
 });
 
@@ -402,9 +402,9 @@ test("[C5] an operator's reason is kept with the outcome", async () => {
       .ledger("1")
       .decide(decideRequest(objects.envelope, lease, "ROLLED_BACK", { caller, reason: "the cell is gone" })),
   );
-  expect(await objects.runUntil(objects.ledger("1").get({ ...objects.envelope, caller, lease }))).toEqual(
-    ok({ decidedBy: "operator", reason: "the cell is gone" }),
-  );
+  expect(
+    await objects.runUntil(objects.ledger("1").getLease({ ...objects.envelope, caller, lease })),
+  ).toEqual(ok({ decidedBy: "operator", reason: "the cell is gone" }));
 });
 
 test("[C6] a frozen cell cannot begin, but still commits, rolls back and replays", async () => {

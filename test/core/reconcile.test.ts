@@ -297,7 +297,7 @@ async function lostLedger(
 }
 
 const get = (c: Cluster, lease: string) =>
-  c.clock.runUntil(c.ledger("1").object.get({ ...c.envelope, caller: callerOf(), lease }));
+  c.clock.runUntil(c.ledger("1").object.getLease({ ...c.envelope, caller: callerOf(), lease }));
 
 describe("a ledger", () => {
   test("[H7] tells which leases it would rebuild, and a dry run changes nothing", async () => {

@@ -811,7 +811,13 @@ async function busyCluster(): Promise<Cluster> {
         ledger.decide(decideRequest(c.envelope, lease, round % 3 === 0 ? "COMMITTED" : "ROLLED_BACK")),
       );
       await run(
-        ledger.list({ ...c.envelope, caller: callerOf(), afterPosition: 0, createdAfterMs: 0, limit: 10 }),
+        ledger.listLeases({
+          ...c.envelope,
+          caller: callerOf(),
+          afterPosition: 0,
+          createdAfterMs: 0,
+          limit: 10,
+        }),
       );
       await run(ledger.revoke({ ...c.envelope, keyId: `k${round}`, expiresAtMs: round }));
       const sdk = { name: "leasehold", version: `${round}` };

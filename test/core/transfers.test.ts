@@ -191,7 +191,7 @@ test("[Y1] no list has the lease of a transfer, and the calls of leases don't de
   await claimed(c);
   const { id } = await prepared(c);
   const { object } = c.ledger("2");
-  const listed = object.list({
+  const listed = object.listLeases({
     ...c.envelope,
     caller: callerOf(),
     createdAfterMs: 0,
@@ -207,7 +207,9 @@ test("[Y1] no list has the lease of a transfer, and the calls of leases don't de
     expect(await c.clock.runUntil(object.decide(decideRequest(c.envelope, id, outcome)))).toMatchObject({
       refusal: { reason: "LEASE_OF_TRANSFER" },
     });
-  expect(await c.clock.runUntil(object.get({ ...c.envelope, caller: callerOf(), lease: id }))).toMatchObject({
+  expect(
+    await c.clock.runUntil(object.getLease({ ...c.envelope, caller: callerOf(), lease: id })),
+  ).toMatchObject({
     refusal: { code: "NOT_FOUND" },
   });
 });

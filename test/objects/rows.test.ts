@@ -195,7 +195,7 @@ test("a page of leases reads at most its size + 2 rows, whatever was decided bef
     if (n % 10 > 0) await w.ledger("1").decide(decideRequest(w.envelope, lease, "ROLLED_BACK"));
   }
   const counter = await count(objects.ledger("1"));
-  const page = await w.ledger("1").list({
+  const page = await w.ledger("1").listLeases({
     ...w.envelope,
     caller: { ...callerOf(), role: "operator" },
     createdAfterMs: 0,

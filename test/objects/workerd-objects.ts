@@ -55,8 +55,8 @@ export async function startObjects(): Promise<TestObjects> {
       return {
         begin: (request) => plain(stub.begin(request)),
         decide: (request) => plain(stub.decide(request)),
-        get: (request) => plain(stub.getLease(request)),
-        list: (request) => plain(stub.listLeases(request)),
+        getLease: (request) => plain(stub.getLease(request)),
+        listLeases: (request) => plain(stub.listLeases(request)),
         authorize: (request) => plain(stub.authorize(request)),
         inquire: (message) => stub.inquire(message),
         pull: (message) => plain(stub.pull(message)),

@@ -1,12 +1,15 @@
 import { DatabaseSync } from "node:sqlite";
-import type { OperatorCall } from "../../src/core/messages.ts";
 import { Directory } from "../../src/core/directory/directory.ts";
+import { directoryMethods, ledgerMethods, type Peers, shardMethods } from "../../src/core/methods.ts";
 import { Ledger } from "../../src/core/ledger/ledger.ts";
 import { defaultLimits, type Limits } from "../../src/core/limits.ts";
-import { MESSAGE_VERSION, type Reply } from "../../src/core/messages.ts";
+import { MESSAGE_VERSION, type Envelope, type OperatorCall } from "../../src/core/messages.ts";
+import type { Calls, MethodList } from "../../src/core/method.ts";
 import { placementOf } from "../../src/core/placement.ts";
 import type { Ports } from "../../src/core/ports.ts";
 import { Shard } from "../../src/core/shard/shard.ts";
+import type { Answer } from "../../src/objects/interceptor.ts";
+import { callsOf } from "./calls-of.ts";
 import { copied } from "./copied.ts";
 import { NodeSql } from "./node-sql.ts";
 import { operator } from "./ops.ts";
@@ -64,6 +67,8 @@ class Node<T> {
   }
 }
 
+type Receiver = Pick<Node<object>, "name" | "object">;
+
 let serial = 0;
 
 /**
@@ -114,7 +119,7 @@ export class Cluster {
     if (node === undefined) {
       node = new Node(
         `ledger ${cell}`,
-        (self: Node<Ledger>) => new Ledger(cell, this.#ports(self), this.limits, this.#ledgerPeers(self)),
+        (self: Node<Ledger>) => new Ledger(cell, this.#ports(self), this.limits, this.#peers(self.name)),
       );
       this.#ledgers.set(cell, node);
     }
@@ -126,7 +131,7 @@ export class Cluster {
     if (node === undefined) {
       node = new Node(
         `shard ${index}`,
-        (self: Node<Shard>) => new Shard(index, this.#ports(self), this.limits, this.#shardPeers(self)),
+        (self: Node<Shard>) => new Shard(index, this.#ports(self), this.limits, this.#peers(self.name)),
       );
       this.#shards.set(index, node);
     }
@@ -217,75 +222,13 @@ export class Cluster {
     };
   }
 
-  #ledgerPeers(from: Node<Ledger>): ConstructorParameters<typeof Ledger>[3] {
+  #peers(from: string): Peers {
+    const sent = <List extends MethodList>(methods: List, to: Receiver): Calls<List> =>
+      callsOf(methods, (method, message) => this.#send(from, to, method, message));
     return {
-      directory: {
-        confirm: (message) =>
-          this.#send(from.name, this.directory.name, "confirm", message, (copy) =>
-            this.directory.object.confirm(copy),
-          ),
-      },
-      shard: {
-        exchange: (index, message) =>
-          this.#send(from.name, `shard ${index}`, "exchange", message, (copy) =>
-            this.shard(index).object.exchange(copy),
-          ),
-        settle: (index, message) =>
-          this.#send(from.name, `shard ${index}`, "settle", message, (copy) =>
-            this.shard(index).object.settle(copy),
-          ),
-        wait: (index, message) =>
-          this.#send(from.name, `shard ${index}`, "wait", message, (copy) =>
-            this.shard(index).object.wait(copy),
-          ),
-        leave: (index, message) =>
-          this.#send(from.name, `shard ${index}`, "leave", message, (copy) =>
-            this.shard(index).object.leave(copy),
-          ),
-        listHolds: (index, message) =>
-          this.#send(from.name, `shard ${index}`, "listHolds", message, (copy) =>
-            this.shard(index).object.listHolds(copy),
-          ),
-        listCellClaims: (index, message) =>
-          this.#send(from.name, `shard ${index}`, "listCellClaims", message, (copy) =>
-            this.shard(index).object.listCellClaims(copy),
-          ),
-        checkHolds: (index, message) =>
-          this.#send(from.name, `shard ${index}`, "checkHolds", message, (copy) =>
-            this.shard(index).object.checkHolds(copy),
-          ),
-      },
-    };
-  }
-
-  #shardPeers(from: Node<Shard>): ConstructorParameters<typeof Shard>[3] {
-    return {
-      directory: {
-        confirm: (message) =>
-          this.#send(from.name, this.directory.name, "confirm", message, (copy) =>
-            this.directory.object.confirm(copy),
-          ),
-      },
-      shard: {
-        receive: (target, message) =>
-          this.#send(from.name, `shard ${target}`, "receive", message, (copy) =>
-            this.shard(target).object.receive(copy),
-          ),
-        ping: (source, message) =>
-          this.#send(from.name, `shard ${source}`, "ping", message, (copy) =>
-            this.shard(source).object.ping(copy),
-          ),
-      },
-      ledger: {
-        inquire: (cell, message) =>
-          this.#send(from.name, `ledger ${cell}`, "inquire", message, (copy) =>
-            this.ledger(cell).object.inquire(copy),
-          ),
-        knowledge: (cell, message) =>
-          this.#send(from.name, `ledger ${cell}`, "knowledge", message, (copy) =>
-            this.ledger(cell).object.knowledge(copy),
-          ),
-      },
+      ledger: (cell) => sent(ledgerMethods, this.ledger(cell)),
+      shard: (index) => sent(shardMethods, this.shard(index)),
+      directory: () => sent(directoryMethods, this.directory),
     };
   }
 
@@ -293,15 +236,11 @@ export class Cluster {
     return new Promise((arrive) => this.clock.after(SLOW_MS, arrive));
   }
 
-  async #send<M, T>(
-    from: string,
-    to: string,
-    method: string,
-    message: M,
-    carryOut: (message: M) => Promise<Reply<T>>,
-  ): Promise<Reply<T>> {
+  async #send(from: string, to: Receiver, method: string, message: Envelope): Promise<Answer> {
     const copy = copied(message);
-    const call: Call = { from, to, method, message: copy };
+    const carryOut = (): Promise<Answer> =>
+      (Reflect.get(to.object, method) as (message: Envelope) => Promise<Answer>).call(to.object, copy);
+    const call: Call = { from, to: to.name, method, message: copy };
     this.calls.push(call);
     const fate = this.fate(call);
     await this.clock.turn();
@@ -310,24 +249,24 @@ export class Cluster {
       case "lose":
         return never;
       case "late":
-        this.clock.after(60_000, () => void carryOut(copy).catch(() => {}));
+        this.clock.after(60_000, () => void carryOut().catch(() => {}));
         return never;
       case "lose_answer":
-        void carryOut(copy).catch(() => {});
+        void carryOut().catch(() => {});
         return never;
       case "twice":
-        this.clock.after(30_000, () => void carryOut(copy).catch(() => {}));
-        return copied(await carryOut(copy));
+        this.clock.after(30_000, () => void carryOut().catch(() => {}));
+        return copied(await carryOut());
       case "slow":
         await this.#slowly();
-        return copied(await carryOut(copy));
+        return copied(await carryOut());
       case "slow_answer": {
-        const answer = copied(await carryOut(copy));
+        const answer = copied(await carryOut());
         await this.#slowly();
         return answer;
       }
       case "deliver":
-        return copied(await carryOut(copy));
+        return copied(await carryOut());
     }
   }
 }

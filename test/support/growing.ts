@@ -138,7 +138,7 @@ export const growthDriver = (c: Cluster, objects: object = {}): GrowthDriver => 
     ledger: (cell: string) => c.ledger(cell).object,
     shard: (shard: number) => c.shard(shard).object,
     ...objects,
-  } as never,
+  },
   database: { run: async () => ok([]) } as never,
   limits: c.limits,
   clock: c.clock,

@@ -57,6 +57,7 @@ import type {
   UseTypes,
 } from "./messages.ts";
 import { beginOperation, endOperation, endRestore, runningOperations } from "./operations.ts";
+import type { DirectoryCalls } from "../methods.ts";
 import { DirectoryReconciler } from "./reconcile.ts";
 import { directorySchema } from "./schema.ts";
 import { DirectoryStore } from "./store.ts";
@@ -79,7 +80,7 @@ interface CopiedPositions {
  * Stores what must never differ between machines: the placement, the cells and the keys. A begin, commit or
  * rollback does not need it, except at the first use of a ledger or shard.
  */
-export class Directory {
+export class Directory implements DirectoryCalls {
   readonly #ports: Ports;
   readonly #limits: Limits;
   readonly #store: DirectoryStore;

@@ -5,12 +5,12 @@ import {
   MESSAGE_VERSION,
   type CheckHolds,
   type HeldExecution,
-  type HoldCheck,
   type Op,
   type Reply,
   type ScrubKind,
   type ScrubStep,
 } from "../messages.ts";
+import type { Peers } from "../methods.ts";
 import type { Clock } from "../ports.ts";
 import { ok, type Refusal } from "../refusal.ts";
 import { nothingChecked, type NewFinding, type ScrubCursor, type ScrubProgress } from "../scrub/scrub.ts";
@@ -20,10 +20,6 @@ import { decodeExecutions, type Executions } from "./executions.ts";
 import { decodePayload } from "./payload.ts";
 import type { ShardLinks } from "./shard-links.ts";
 import { decodeRange, type LeaseRow, type LedgerStore } from "./store.ts";
-
-export interface HoldCheckPeer {
-  checkHolds(shard: number, message: CheckHolds): Promise<Reply<HoldCheck>>;
-}
 
 /** The leases that one step compares with shards, unless their ops are more than `scanRows` before that. */
 const STEP_LEASES = 200;
@@ -71,7 +67,7 @@ export class LedgerScrub {
   readonly #store: LedgerStore;
   readonly #deliveries: Deliveries;
   readonly #links: ShardLinks;
-  readonly #shard: HoldCheckPeer;
+  readonly #peers: Pick<Peers, "shard">;
 
   constructor(
     cell: string,
@@ -80,7 +76,7 @@ export class LedgerScrub {
     store: LedgerStore,
     deliveries: Deliveries,
     links: ShardLinks,
-    shard: HoldCheckPeer,
+    peers: Pick<Peers, "shard">,
   ) {
     this.#cell = cell;
     this.#clock = clock;
@@ -88,7 +84,7 @@ export class LedgerScrub {
     this.#store = store;
     this.#deliveries = deliveries;
     this.#links = links;
-    this.#shard = shard;
+    this.#peers = peers;
   }
 
   async check(cursor: ScrubCursor | null, step: ScrubStep): Promise<Reply<ScrubProgress>> {
@@ -197,7 +193,7 @@ export class LedgerScrub {
       executions: parts.map(heldExecution),
     };
     const answer = await ask(this.#clock, this.#limits.exchangeTimeoutMs, () =>
-      this.#shard.checkHolds(shard, message),
+      this.#peers.shard(shard).checkHolds(message),
     );
     if (answer.kind !== "ok" || answer.value.isReconciling || answer.value.missing.length !== parts.length) {
       for (const { lease } of parts) lease.isUnchecked = true;

@@ -63,7 +63,8 @@ import type {
   TransferPage,
 } from "../transfer/messages.ts";
 import type { TransferParty } from "../transfer/range.ts";
-import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
+import type { Peers, LedgerCalls } from "../methods.ts";
+import { PlacementGuard } from "../placement-guard.ts";
 import { Scrub } from "../scrub/scrub.ts";
 import { Begins, keyRefusal, leaseIdReused, rolledBack } from "./begins.ts";
 import { Contradictions } from "./contradictions.ts";
@@ -71,13 +72,13 @@ import { Decisions } from "./decisions.ts";
 import { Deliveries } from "./deliveries.ts";
 import { answerQuestion } from "./inquiry.ts";
 import { knowledgeOf } from "./knowledge.ts";
-import { isRebuilt, LedgerReconciler, replayRefusal, type HoldsPeer } from "./reconcile.ts";
+import { isRebuilt, LedgerReconciler, replayRefusal } from "./reconcile.ts";
 import { LeaseAudit } from "./lease-audit.ts";
-import { ShardLinks, type ShardPeer } from "./shard-links.ts";
-import { LedgerScrub, type HoldCheckPeer } from "./ledger-scrub.ts";
+import { ShardLinks } from "./shard-links.ts";
+import { LedgerScrub } from "./ledger-scrub.ts";
 import { Positions, positionAt } from "./position.ts";
 import { Pruner, type Pruned } from "./prune.ts";
-import { Removal, type ClaimsPeer } from "./removal.ts";
+import { Removal } from "./removal.ts";
 import { ledgerSchema } from "./schema.ts";
 import { ReadLimiter } from "./read-limiter.ts";
 import { SeenDirectory } from "./seen-directory.ts";
@@ -86,11 +87,6 @@ import { StatusReports } from "./status-reports.ts";
 import { LedgerStore, type LeaseRow } from "./store.ts";
 import { TransferStore } from "./transfer-store.ts";
 import { Transfers } from "./transfers.ts";
-
-export interface LedgerPeers {
-  directory: DirectoryPeer;
-  shard: ShardPeer & HoldsPeer & ClaimsPeer & HoldCheckPeer;
-}
 
 /** How far a ledger's clock can be behind that with which it answered a point that it has lost since (L7). */
 const MAX_CLOCK_BEHIND_MS = 86_400_000;
@@ -102,7 +98,7 @@ const TIDY_AGAIN_MS = 1_000;
  * Stores one cell's leases and coordinates its begins, commits and rollbacks. Every answer waits until the
  * rows that it was read from are durable, because a crash could still undo them (B5, C2).
  */
-export class Ledger {
+export class Ledger implements LedgerCalls {
   readonly #ports: Ports;
   readonly #limits: Limits;
   readonly #cell: string;
@@ -129,11 +125,10 @@ export class Ledger {
   readonly #counters = new LedgerCounters();
   readonly #beginDurations: Histogram;
   readonly #decisionDurations: Histogram;
-  readonly #exchangeDurations: Histogram;
   readonly #startedAtMs: number;
   #halted = false;
 
-  constructor(cell: string, ports: Ports, limits: Limits, peers: LedgerPeers) {
+  constructor(cell: string, ports: Ports, limits: Limits, peers: Pick<Peers, "shard" | "directory">) {
     migrate(ports.sql, ledgerSchema);
     this.#ports = ports;
     this.#limits = limits;
@@ -141,10 +136,9 @@ export class Ledger {
     this.#startedAtMs = ports.clock.now();
     this.#beginDurations = new Histogram(ports.clock);
     this.#decisionDurations = new Histogram(ports.clock);
-    this.#exchangeDurations = new Histogram(ports.clock);
     this.#store = new LedgerStore(ports.sql, cell);
     const transfers = new TransferStore(ports.sql);
-    this.#placementGuard = new PlacementGuard(ports, limits, peers.directory, {
+    this.#placementGuard = new PlacementGuard(ports, limits, peers, {
       firstUse: () => this.#deliveries.start(),
       cell,
     });
@@ -157,13 +151,7 @@ export class Ledger {
       ports.clock,
       limits,
       this.#placementGuard,
-      {
-        exchange: (shard, message) =>
-          this.#exchangeDurations.time(() => peers.shard.exchange(shard, message)),
-        settle: (shard, message) => peers.shard.settle(shard, message),
-        wait: (shard, message) => peers.shard.wait(shard, message),
-        leave: (shard, message) => peers.shard.leave(shard, message),
-      },
+      peers,
       () => this.#halted,
     ));
     const halt = (reason: unknown): void => {
@@ -238,7 +226,7 @@ export class Ledger {
       links,
       this.#audit,
       this.#statusReports,
-      peers.shard,
+      peers,
     );
     this.#pruner = new Pruner(ports, limits, this.#store, this.#commits, this.#begins, this.#decisions);
     this.#reconciler = new LedgerReconciler(
@@ -253,18 +241,10 @@ export class Ledger {
       transfers,
       this.#deliveries,
       this.#audit,
-      peers.shard,
+      peers,
       this.#placementGuard,
     );
-    const leases = new LedgerScrub(
-      cell,
-      ports.clock,
-      limits,
-      this.#store,
-      this.#deliveries,
-      links,
-      peers.shard,
-    );
+    const leases = new LedgerScrub(cell, ports.clock, limits, this.#store, this.#deliveries, links, peers);
     this.#scrub = new Scrub(ports, limits, this.#history, halt, (cursor, step) => leases.check(cursor, step));
   }
 
@@ -364,7 +344,7 @@ export class Ledger {
     return this.#answerCall(request, () => this.#renewals.renew(request));
   }
 
-  get(request: LeaseRequest): Promise<Reply<Lease>> {
+  getLease(request: LeaseRequest): Promise<Reply<Lease>> {
     return this.#answerCall(request, async () => {
       const row = this.#store.findWhole(request.lease);
       if (row === undefined || row.transfer !== null)
@@ -377,7 +357,7 @@ export class Ledger {
    * Lists granted leases, complete as of this call (R1). It reads only this ledger's rows, which are
    * authoritative.
    */
-  list(request: ListLeasesRequest): Promise<Reply<LeasePage>> {
+  listLeases(request: ListLeasesRequest): Promise<Reply<LeasePage>> {
     return this.#answerCall(request, async () => {
       const read = this.#ports.randomness.uuid();
       const refusal = this.#reads.start(read, request.caller.keyId);
@@ -685,7 +665,7 @@ export class Ledger {
         ...this.#counters.counts(),
         beginDurations: this.#beginDurations.durations,
         decisionDurations: this.#decisionDurations.durations,
-        exchangeDurations: this.#exchangeDurations.durations,
+        exchangeDurations: this.#links.durations.durations,
       }),
     );
   }

@@ -20,6 +20,7 @@ import {
   type RemovalEnd,
   type Reply,
 } from "../messages.ts";
+import type { Peers } from "../methods.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
 import { shardsOf } from "../placement.ts";
 import type { Answer, Ports } from "../ports.ts";
@@ -37,10 +38,6 @@ const HOLDS_PER_PAGE = 500;
 
 /** Versions of the cell's state that a message from the time before the loss may name (A2). */
 const STATE_VERSION_MARGIN = 1_000_000;
-
-export interface HoldsPeer {
-  listHolds(shard: number, message: ListHolds): Promise<Reply<HoldPage>>;
-}
 
 interface Findings {
   seen: HistoryPoint;
@@ -66,7 +63,7 @@ export class LedgerReconciler {
   readonly #transfers: TransferStore;
   readonly #deliveries: Deliveries;
   readonly #audit: Audit;
-  readonly #shard: HoldsPeer;
+  readonly #peers: Pick<Peers, "shard">;
   readonly #placementGuard: PlacementGuard;
   #accepting: Promise<Reply<LedgerReconciliation>> | undefined;
 
@@ -82,7 +79,7 @@ export class LedgerReconciler {
     transfers: TransferStore,
     deliveries: Deliveries,
     audit: Audit,
-    shard: HoldsPeer,
+    peers: Pick<Peers, "shard">,
     placementGuard: PlacementGuard,
   ) {
     this.#cell = cell;
@@ -96,7 +93,7 @@ export class LedgerReconciler {
     this.#transfers = transfers;
     this.#deliveries = deliveries;
     this.#audit = audit;
-    this.#shard = shard;
+    this.#peers = peers;
     this.#placementGuard = placementGuard;
   }
 
@@ -205,7 +202,7 @@ export class LedgerReconciler {
     };
     const { exchangeTimeoutMs, inquiryTimeoutMs } = this.#limits;
     return ask(this.#ports.clock, exchangeTimeoutMs + inquiryTimeoutMs, () =>
-      this.#shard.listHolds(shard, message),
+      this.#peers.shard(shard).listHolds(message),
     );
   }
 

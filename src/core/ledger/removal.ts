@@ -18,6 +18,7 @@ import {
   type Reply,
   type StartRemoval,
 } from "../messages.ts";
+import type { Peers } from "../methods.ts";
 import { shardsOf } from "../placement.ts";
 import type { Ports } from "../ports.ts";
 import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
@@ -30,10 +31,6 @@ import type { ShardLinks } from "./shard-links.ts";
 import type { StatusReports } from "./status-reports.ts";
 import type { LedgerStore } from "./store.ts";
 import type { TransferStore } from "./transfer-store.ts";
-
-export interface ClaimsPeer {
-  listCellClaims(shard: number, message: ListCellClaims): Promise<Reply<CellClaims>>;
-}
 
 /** The hash of the batch of a removal's lease. No begin from outside has it: theirs are digests. */
 const REMOVAL = "removal";
@@ -66,7 +63,7 @@ export class Removal {
   readonly #links: ShardLinks;
   readonly #audit: Audit;
   readonly #statusReports: StatusReports;
-  readonly #shard: ClaimsPeer;
+  readonly #peers: Pick<Peers, "shard">;
   #running: Promise<Reply<RemovalProgress>> | undefined;
   /** The shard that is asked first, because the last step found claims there. */
   #first = 0;
@@ -85,7 +82,7 @@ export class Removal {
     links: ShardLinks,
     audit: Audit,
     statusReports: StatusReports,
-    shard: ClaimsPeer,
+    peers: Pick<Peers, "shard">,
   ) {
     this.#cell = cell;
     this.#ports = ports;
@@ -100,7 +97,7 @@ export class Removal {
     this.#links = links;
     this.#audit = audit;
     this.#statusReports = statusReports;
-    this.#shard = shard;
+    this.#peers = peers;
   }
 
   /** Starts a removal, if no claim of the cell can have changed since its export was compared (X2). */
@@ -316,7 +313,7 @@ export class Removal {
       limit: Math.max(1, Math.min(limit, batchOps, scanRows)),
     };
     const answer = await ask(this.#ports.clock, exchangeTimeoutMs, () =>
-      this.#shard.listCellClaims(shard, message),
+      this.#peers.shard(shard).listCellClaims(message),
     );
     if (answer.kind === "refused") return { ok: false, refusal: answer.refusal };
     if (answer.kind === "unknown")

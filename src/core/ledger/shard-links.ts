@@ -10,7 +10,6 @@ import {
   type ExchangeAnswer,
   type HeldKey,
   type HistoryPoint,
-  type LeaveQueue,
   type Op,
   type Prepare,
   type PrepareAnswer,
@@ -19,10 +18,11 @@ import {
   type ShardPoints,
   type SettleAnswer,
   type WaitAnswer,
-  type WaitForName,
 } from "../messages.ts";
 import type { Answer, Clock } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
+import { Histogram } from "../metrics/histogram.ts";
+import type { Peers } from "../methods.ts";
 import { isSamePoint, type History } from "../history.ts";
 import { shardOf, shardsOf, type Placement } from "../placement.ts";
 import { refused, type Refusal } from "../refusal.ts";
@@ -31,19 +31,14 @@ import type { Executions } from "./executions.ts";
 import { waitTimeoutMs } from "../wait-timeout.ts";
 import { ShardLink, type IsHalted, type SendExchange } from "./shard-link.ts";
 
-export interface ShardPeer {
-  exchange(shard: number, message: Exchange): Promise<Reply<ExchangeAnswer>>;
-  settle(shard: number, message: Settle): Promise<Reply<SettleAnswer>>;
-  wait(shard: number, message: WaitForName): Promise<Reply<WaitAnswer>>;
-  leave(shard: number, message: LeaveQueue): Promise<Reply<null>>;
-}
-
 /** A ledger's connections to all shards. */
 export class ShardLinks {
+  /** How long exchanges take. */
+  readonly durations: Histogram;
   readonly #clock: Clock;
   readonly #limits: Limits;
   readonly #placementGuard: PlacementGuard;
-  readonly #peer: ShardPeer;
+  readonly #peers: Pick<Peers, "shard">;
   readonly #isHalted: IsHalted;
   readonly #exchanges: Semaphore;
   /**
@@ -73,17 +68,18 @@ export class ShardLinks {
     clock: Clock,
     limits: Limits,
     placementGuard: PlacementGuard,
-    peer: ShardPeer,
+    peers: Pick<Peers, "shard">,
     isHalted: IsHalted,
   ) {
     this.#cell = cell;
     this.#history = history;
     this.#points = new Map(points);
     this.tellAll();
+    this.durations = new Histogram(clock);
     this.#clock = clock;
     this.#limits = limits;
     this.#placementGuard = placementGuard;
-    this.#peer = peer;
+    this.#peers = peers;
     this.#isHalted = isHalted;
     this.#exchanges = new Semaphore(limits.fanOut);
     this.#settles = new Semaphore(limits.fanOut);
@@ -124,7 +120,7 @@ export class ShardLinks {
       if (this.#history.isLost) return { kind: "unknown", cause: "this ledger has gone back in time" };
       const message: Settle = { ...this.#envelope(shard, placement), ...sharedTraces([traces]), keys };
       return ask(this.#clock, timeoutMs, async () => {
-        const reply = await this.#peer.settle(shard, message);
+        const reply = await this.#peers.shard(shard).settle(message);
         if (reply.ok) this.#see(shard, reply.value.point, message.seen);
         else await this.#placementGuard.learn(reply.refusal);
         return reply;
@@ -149,7 +145,7 @@ export class ShardLinks {
       if (this.#history.isLost) throw new Error("this ledger has gone back in time");
       const envelope = this.#envelope(shard, placement);
       const message = { ...envelope, ...sharedTraces([traces]), cell: this.#cell, lease, key };
-      const reply = await this.#peer.wait(shard, message);
+      const reply = await this.#peers.shard(shard).wait(message);
       if (!reply.ok) await this.#placementGuard.learn(reply.refusal);
       return reply;
     });
@@ -159,7 +155,7 @@ export class ShardLinks {
   leave(shard: number, placement: Placement, lease: string, key: BucketKey): void {
     if (this.#isHalted() || this.#history.isLost) return;
     const message = { ...this.#envelope(shard, placement), cell: this.#cell, lease, key };
-    void ask(this.#clock, this.#limits.exchangeTimeoutMs, () => this.#peer.leave(shard, message));
+    void ask(this.#clock, this.#limits.exchangeTimeoutMs, () => this.#peers.shard(shard).leave(message));
   }
 
   /**
@@ -244,14 +240,15 @@ export class ShardLinks {
     confirmed: HistoryPoint | null,
   ): Promise<Reply<ExchangeAnswer>> {
     const envelope = this.#envelope(shard, placement);
-    const reply = await this.#peer.exchange(shard, {
+    const message: Exchange = {
       ...envelope,
       ...sharedTraces(traces),
       cell: this.#cell,
       point: this.#history.point ?? null,
       confirmed,
       ...content,
-    });
+    };
+    const reply = await this.durations.time(() => this.#peers.shard(shard).exchange(message));
     if (!reply.ok) {
       await this.#placementGuard.learn(reply.refusal);
       return reply;

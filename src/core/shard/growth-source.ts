@@ -9,7 +9,6 @@ import type {
   GrowthStep,
   MovedName,
   Receive,
-  Received,
 } from "../growth/messages.ts";
 import type { History } from "../history.ts";
 import type { Limits } from "../limits.ts";
@@ -18,10 +17,9 @@ import {
   type BucketKey,
   type HandedOver,
   type HistoryPoint,
-  type PingShard,
   type Reply,
-  type ShardWork,
 } from "../messages.ts";
+import type { Peers } from "../methods.ts";
 import { deleteMeta, readMeta, writeMeta } from "../meta.ts";
 import { placementOf, shardOf } from "../placement.ts";
 import { placementMismatch, type PlacementGuard } from "../placement-guard.ts";
@@ -37,12 +35,6 @@ import {
 } from "./moved-names.ts";
 import type { RangeHolds } from "./range-holds.ts";
 import type { ShardLog } from "./shard-log.ts";
-
-/** The calls between shards that give and get names. */
-export interface ShardPeer {
-  receive(shard: number, message: Receive): Promise<Reply<Received>>;
-  ping(shard: number, message: PingShard): Promise<Reply<ShardWork>>;
-}
 
 /** The names that one message has, and that one transaction deletes. */
 const PAGE_ROWS = 250;
@@ -117,7 +109,7 @@ export class GrowthSource {
   readonly #history: History;
   readonly #guard: PlacementGuard;
   readonly #commits: GroupCommit;
-  readonly #peer: Pick<ShardPeer, "receive">;
+  readonly #peers: Pick<Peers, "shard">;
   #growth: StoredGrowth | undefined;
   #lastChange: number;
   /** Whether every target has said, in one step, that it has all that it was sent. */
@@ -136,7 +128,7 @@ export class GrowthSource {
     history: History,
     guard: PlacementGuard,
     commits: GroupCommit,
-    peer: Pick<ShardPeer, "receive">,
+    peers: Pick<Peers, "shard">,
   ) {
     this.#index = index;
     this.#ports = ports;
@@ -147,7 +139,7 @@ export class GrowthSource {
     this.#history = history;
     this.#guard = guard;
     this.#commits = commits;
-    this.#peer = peer;
+    this.#peers = peers;
     const stored = readMeta(ports.sql, "growth_source");
     if (typeof stored === "string") this.#growth = JSON.parse(stored) as StoredGrowth;
     this.#lastChange = names.lastChange();
@@ -443,7 +435,7 @@ export class GrowthSource {
       const target = growth?.targets[shard];
       if (growth?.copy !== batch.copy || target === undefined || this.#history.isLost) return "stopped";
       const answer = await ask(this.#ports.clock, this.#limits.exchangeTimeoutMs, () =>
-        this.#peer.receive(shard, this.#message(growth, target, batch, names, isComplete)),
+        this.#peers.shard(shard).receive(this.#message(growth, target, batch, names, isComplete)),
       );
       if (answer.kind !== "ok" || this.#growth?.copy !== batch.copy) return "stopped";
       const { state, point, seen } = answer.value;

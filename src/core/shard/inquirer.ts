@@ -10,9 +10,9 @@ import {
   type HoldState,
   type Inquiry,
   type InquiryAnswer,
-  type Reply,
   type Verdict,
 } from "../messages.ts";
+import type { Peers } from "../methods.ts";
 import type { Ports } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
 import { sharedTraces, type Traces } from "../traces.ts";
@@ -25,10 +25,6 @@ import type { ShardLog } from "./shard-log.ts";
 import { bucketText, executionKey, type ExecutionId, type HoldRow } from "./rows.ts";
 import { MOVE_WEIGHT, type ShardTransfers } from "./shard-transfers.ts";
 import type { ShardStore } from "./store.ts";
-
-export interface LedgerPeer {
-  inquire(cell: string, message: Inquiry): Promise<Reply<InquiryAnswer>>;
-}
 
 const VERDICT_STATES = {
   granted: "granted",
@@ -64,7 +60,7 @@ export class Inquirer {
   readonly #history: History;
   readonly #placementGuard: PlacementGuard;
   readonly #commits: GroupCommit;
-  readonly #ledger: LedgerPeer;
+  readonly #peers: Pick<Peers, "ledger">;
   readonly #serves: (key: BucketKey) => boolean;
   readonly #queue = new InquiryQueue((cell, holds, traces) => this.#carryOut(cell, holds, traces));
 
@@ -79,7 +75,7 @@ export class Inquirer {
     history: History,
     placementGuard: PlacementGuard,
     commits: GroupCommit,
-    ledger: LedgerPeer,
+    peers: Pick<Peers, "ledger">,
     serves: (key: BucketKey) => boolean,
   ) {
     this.#shard = shard;
@@ -92,7 +88,7 @@ export class Inquirer {
     this.#history = history;
     this.#placementGuard = placementGuard;
     this.#commits = commits;
-    this.#ledger = ledger;
+    this.#peers = peers;
     this.#serves = serves;
   }
 
@@ -171,7 +167,7 @@ export class Inquirer {
       questions,
     };
     const answer = await ask(this.#ports.clock, this.#limits.inquiryTimeoutMs, () =>
-      this.#ledger.inquire(cell, message),
+      this.#peers.ledger(cell).inquire(message),
     );
     if (answer.kind === "refused") await this.#placementGuard.learn(answer.refusal);
     return answer.kind === "ok" && answer.value.verdicts.length === asked.length && !this.#history.isLost

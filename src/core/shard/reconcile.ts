@@ -16,6 +16,7 @@ import type {
   Reply,
   ShardReconciliation,
 } from "../messages.ts";
+import type { Peers } from "../methods.ts";
 import type { Answer, Ports } from "../ports.ts";
 import { ok, refused } from "../refusal.ts";
 import type { PastClaims } from "./past-claims.ts";
@@ -23,10 +24,6 @@ import type { RangeHolds } from "./range-holds.ts";
 import type { HoldRow } from "./rows.ts";
 import type { ShardLog } from "./shard-log.ts";
 import type { ShardStore } from "./store.ts";
-
-export interface KnowledgePeer {
-  knowledge(cell: string, message: KnowledgeRequest): Promise<Reply<Knowledge>>;
-}
 
 /** The rows that a search for names reads before other work gets its turn (M7). */
 const PAGE_ROWS = 500;
@@ -47,7 +44,7 @@ export class ShardReconciler {
   readonly #log: ShardLog;
   readonly #history: History;
   readonly #commits: GroupCommit;
-  readonly #ledger: KnowledgePeer;
+  readonly #peers: Pick<Peers, "ledger">;
   readonly #pastClaims: PastClaims;
   readonly #audit: Audit;
   readonly #onAccepted: (incarnation: number) => void;
@@ -62,7 +59,7 @@ export class ShardReconciler {
     log: ShardLog,
     history: History,
     commits: GroupCommit,
-    ledger: KnowledgePeer,
+    peers: Pick<Peers, "ledger">,
     pastClaims: PastClaims,
     audit: Audit,
     onAccepted: (incarnation: number) => void,
@@ -75,7 +72,7 @@ export class ShardReconciler {
     this.#log = log;
     this.#history = history;
     this.#commits = commits;
-    this.#ledger = ledger;
+    this.#peers = peers;
     this.#pastClaims = pastClaims;
     this.#audit = audit;
     this.#onAccepted = onAccepted;
@@ -121,7 +118,7 @@ export class ShardReconciler {
       async (cell): Promise<{ cell: string; answer: Answer<Knowledge> }> => ({
         cell,
         answer: await ask(this.#ports.clock, exchangeTimeoutMs + inquiryTimeoutMs, () =>
-          this.#ledger.knowledge(cell, message),
+          this.#peers.ledger(cell).knowledge(message),
         ),
       }),
     );

@@ -63,7 +63,8 @@ import { ShardCounters } from "../metrics/shard-counters.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, type Refusal } from "../refusal.ts";
 import type { PlanTransfer, TransferPlan } from "../transfer/messages.ts";
-import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
+import type { Peers, ShardCalls } from "../methods.ts";
+import { PlacementGuard } from "../placement-guard.ts";
 import { Scrub } from "../scrub/scrub.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import { ChangeCounts } from "./change-counts.ts";
@@ -81,11 +82,11 @@ import { placementOf, shardsOf, type Placement } from "../placement.ts";
 import { changesPage } from "./changes-page.ts";
 import { DigestReader } from "./digest-records.ts";
 import { endHolds, type EndedAs } from "./end-holds.ts";
-import { GrowthSource, type ShardPeer } from "./growth-source.ts";
+import { GrowthSource } from "./growth-source.ts";
 import { GrowthTarget, WIPE_ROWS } from "./growth-target.ts";
-import { Inquirer, type LedgerPeer } from "./inquirer.ts";
+import { Inquirer } from "./inquirer.ts";
 import { holdPage } from "./hold-page.ts";
-import { ShardReconciler, type KnowledgePeer } from "./reconcile.ts";
+import { ShardReconciler } from "./reconcile.ts";
 import { MovedNames } from "./moved-names.ts";
 import { PastClaims } from "./past-claims.ts";
 import { mayBeCut, RangeHolds } from "./range-holds.ts";
@@ -104,12 +105,6 @@ import { MOVE_WEIGHT, PRECOMMIT_WEIGHT, ShardTransfers } from "./shard-transfers
 import { checkHolds, ShardScrub } from "./shard-scrub.ts";
 import { ShardStore } from "./store.ts";
 import { Sweeper } from "./sweeper.ts";
-
-export interface ShardPeers {
-  directory: DirectoryPeer;
-  shard: ShardPeer;
-  ledger: LedgerPeer & KnowledgePeer;
-}
 
 /**
  * A shard works for all cells, so its transactions are short: 1,000 rows take about 25 ms. A lease with more
@@ -145,7 +140,7 @@ interface CarriedOut {
  * Serializes everything that happens to its buckets. The protocol needs nothing that a shard has only in
  * memory: a crash loses answers and nothing else.
  */
-export class Shard {
+export class Shard implements ShardCalls {
   readonly #index: number;
   readonly #ports: Ports;
   readonly #store: ShardStore;
@@ -176,10 +171,10 @@ export class Shard {
   readonly #counters = new ShardCounters();
   readonly #exchangeDurations: Histogram;
   readonly #startedAtMs: number;
-  readonly #peers: ShardPeers;
+  readonly #peers: Peers;
   #waking: Promise<unknown> | undefined;
 
-  constructor(index: number, ports: Ports, limits: Limits, peers: ShardPeers) {
+  constructor(index: number, ports: Ports, limits: Limits, peers: Peers) {
     migrate(ports.sql, shardSchema);
     this.#index = index;
     this.#peers = peers;
@@ -216,7 +211,7 @@ export class Shard {
     );
     this.#claimReads = this.#transfers.readsIn(this.#reads);
     this.#history = new History(ports, `shard ${index}`, this.#log.position);
-    this.#placementGuard = new PlacementGuard(ports, limits, peers.directory, {
+    this.#placementGuard = new PlacementGuard(ports, limits, peers, {
       firstUse: () => this.#sweeper.start(),
       change: (confirmed, adopt) => this.#changePlacement(confirmed, adopt),
     });
@@ -242,7 +237,7 @@ export class Shard {
       this.#history,
       this.#placementGuard,
       this.#commits,
-      peers.shard,
+      peers,
     );
     this.#target = new GrowthTarget(
       index,
@@ -265,9 +260,9 @@ export class Shard {
       this.#placementGuard,
       this.#commits,
       {
-        inquire: (cell, message) => {
+        ledger: (cell) => {
           this.#counters.add("inquiries");
-          return peers.ledger.inquire(cell, message);
+          return peers.ledger(cell);
         },
       },
       (key) => this.#serves(key),
@@ -311,7 +306,7 @@ export class Shard {
       this.#log,
       this.#history,
       this.#commits,
-      peers.ledger,
+      peers,
       this.#pastClaims,
       this.#audit,
       (incarnation) => {
@@ -994,7 +989,7 @@ export class Shard {
     const { inquiryTimeoutMs, fanOut: width } = this.#limits;
     this.#waking = fanOut(this.#target.missingSources, width, async (source) => {
       const answer = await ask(this.#ports.clock, inquiryTimeoutMs, () =>
-        this.#peers.shard.ping(source, message),
+        this.#peers.shard(source).ping(message),
       );
       if (answer.kind === "ok" && answer.value.handedOver !== undefined)
         this.#handedOverBy(source, answer.value.handedOver);

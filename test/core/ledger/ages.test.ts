@@ -17,7 +17,7 @@ const begin = async (c: Cluster): Promise<string> => {
 /** The ages of all outstanding leases in seconds, in the order of their grants. */
 async function ages(c: Cluster): Promise<number[]> {
   const page = await c.clock.runUntil(
-    c.ledger("1").object.list({
+    c.ledger("1").object.listLeases({
       ...c.envelope,
       caller: callerOf(),
       createdAfterMs: 0,

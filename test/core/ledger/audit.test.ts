@@ -79,7 +79,7 @@ test("[O1] a cell's own decisions, repeated ones and refused ones have no entry"
   const [own, decided] = [c.uuid(), c.uuid()];
   await begin(c, own, "a");
   expect(await decide(c, own, "COMMITTED")).toMatchObject({ ok: true, value: { decidedBy: "cell" } });
-  const read = await c.clock.runUntil(ledger(c).get({ ...c.envelope, caller: byAda, lease: own }));
+  const read = await c.clock.runUntil(ledger(c).getLease({ ...c.envelope, caller: byAda, lease: own }));
   expect(read).toMatchObject({ ok: true, value: expect.not.objectContaining({ decidedByKey: "k1" }) });
   expect(await entriesOf(c)).toEqual([]);
 

@@ -268,9 +268,13 @@ test("[R1] a page of one lease says where to continue, and each kind of op is co
   await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, specs)));
   await c.clock.runUntil(begin(c, "1", c.uuid(), ["d"]));
   const page = await c.clock.runUntil(
-    c
-      .ledger("1")
-      .object.list({ ...c.envelope, caller: callerOf(), createdAfterMs: 0, afterPosition: 0, limit: 1 }),
+    c.ledger("1").object.listLeases({
+      ...c.envelope,
+      caller: callerOf(),
+      createdAfterMs: 0,
+      afterPosition: 0,
+      limit: 1,
+    }),
   );
   const counts = { creates: 0, destroys: 1, replaces: 2, missing: 0 };
   expect(page).toEqual(

@@ -64,13 +64,13 @@ test("a ledger counts the reads of the shards and its own listings, and nothing 
   const { object } = c.ledger("1");
   const call = { ...c.envelope, caller: callerOf() };
   const run = c.clock.runUntil.bind(c.clock);
-  const list = () => object.list({ ...call, createdAfterMs: 0, afterPosition: 0, limit: 10 });
+  const list = () => object.listLeases({ ...call, createdAfterMs: 0, afterPosition: 0, limit: 10 });
   const refused = { ok: false, refusal: expect.objectContaining({ reason }) };
   expect(await run(object.authorize({ ...call, read: "a" }))).toMatchObject({ ok: true });
   expect(await run(list())).toEqual(refused);
   expect(await run(object.authorize({ ...call, read: "b" }))).toEqual(refused);
   expect(await run(object.authorize(call))).toMatchObject({ ok: true });
-  expect(await run(object.get({ ...call, lease: c.uuid() }))).toMatchObject({
+  expect(await run(object.getLease({ ...call, lease: c.uuid() }))).toMatchObject({
     refusal: { code: "NOT_FOUND" },
   });
   await run(object.endRead({ ...c.envelope, read: "a" }));

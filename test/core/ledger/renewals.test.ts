@@ -20,7 +20,9 @@ const renew = (c: Cluster, lease: string, reason = "an import"): Promise<Reply<L
   c.clock.runUntil(c.ledger("1").object.renew({ ...c.envelope, caller: callerOf(), lease, reason }));
 
 async function read(c: Cluster, lease: string): Promise<Lease> {
-  const got = await c.clock.runUntil(c.ledger("1").object.get({ ...c.envelope, caller: callerOf(), lease }));
+  const got = await c.clock.runUntil(
+    c.ledger("1").object.getLease({ ...c.envelope, caller: callerOf(), lease }),
+  );
   if (!got.ok) throw new Error(got.refusal.detail);
   return got.value;
 }

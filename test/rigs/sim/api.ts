@@ -164,7 +164,7 @@ export class Api {
 
   async get(cell: string, caller: Caller, lease: string): Promise<Answer<Lease>> {
     const id = this.#context.recorder.invoke({ client: this.#owner.name, kind: "get", cell, lease });
-    const answer = await this.#asCell<Lease>(cell, caller, "get", { lease });
+    const answer = await this.#asCell<Lease>(cell, caller, "getLease", { lease });
     this.#completeState(id, answer);
     return answer;
   }
@@ -174,7 +174,7 @@ export class Api {
     caller: Caller,
     page: { createdAfterMs: number; afterPosition: number; limit: number },
   ): Promise<Answer<LeasePage>> {
-    return this.#asCell<LeasePage>(cell, caller, "list", page);
+    return this.#asCell<LeasePage>(cell, caller, "listLeases", page);
   }
 
   renew(cell: string, caller: Caller, lease: string, reason: string): Promise<Answer<Lease>> {

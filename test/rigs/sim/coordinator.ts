@@ -1,53 +1,34 @@
-import type { OperatorCall } from "../../../src/core/messages.ts";
 import { Directory } from "../../../src/core/directory/directory.ts";
+import { directoryMethods, ledgerMethods, type Peers, shardMethods } from "../../../src/core/methods.ts";
 import { Ledger } from "../../../src/core/ledger/ledger.ts";
 import { defaultLimits, type Limits } from "../../../src/core/limits.ts";
-import { MESSAGE_VERSION, type BucketKey, type Reply, type Told } from "../../../src/core/messages.ts";
+import {
+  MESSAGE_VERSION,
+  type BucketKey,
+  type Envelope,
+  type OperatorCall,
+  type Reply,
+  type Told,
+} from "../../../src/core/messages.ts";
+import type { Calls, MethodList } from "../../../src/core/method.ts";
 import { placementOf, shardOf, shardsOf } from "../../../src/core/placement.ts";
 import { Shard } from "../../../src/core/shard/shard.ts";
+import { callsOf } from "../../support/calls-of.ts";
 import { operator } from "../../support/ops.ts";
 import type { Network } from "./network.ts";
 import { Part, type PartContext } from "./part.ts";
+import type { Owner } from "./scheduler.ts";
 import type { SimulationSettings } from "./simulation-settings.ts";
 
-/** The calls of the Worker and the cron that use a point of the part. The others are calls of other parts. */
-const TELLING = {
-  ledger: [
-    "begin",
-    "decide",
-    "renew",
-    "get",
-    "list",
-    "pull",
-    "maintain",
-    "seenShards",
-    "status",
-    "reportStatus",
-    "reportedStatus",
-    "scrub",
-  ],
-  shard: [
-    "lookup",
-    "report",
-    "listChanges",
-    "listRecords",
-    "digestRecords",
-    "ping",
-    "scrub",
-    "growStep",
-    "growthProgress",
-  ],
-} as const;
+type Methods = Record<string, (message: Envelope) => Promise<Reply<unknown>>>;
 
-type Method = (message: unknown) => Promise<Reply<unknown>>;
-
-/** Makes the answers of some calls tell the newest point of the part, as those of the Durable Object do. */
-function telling<T extends { told(): Told }>(part: T, methods: readonly string[]): T {
-  const calls = part as unknown as Record<string, Method>;
-  for (const name of methods) {
+/** Makes answers tell the newest point of the part, as those of the Durable Object do. */
+function telling<T extends { told(): Told }>(part: T, methods: MethodList): T {
+  const calls = part as unknown as Methods;
+  for (const [name, { tells }] of Object.entries(methods)) {
     const call = calls[name]?.bind(part);
-    if (call === undefined) throw new Error(`the part has no method ${name}`);
-    calls[name] = async (message) => ({ ...(await call(message)), ...part.told() });
+    if (tells && call !== undefined)
+      calls[name] = async (message) => ({ ...(await call(message)), ...part.told() });
   }
   return part;
 }
@@ -70,41 +51,28 @@ export class Coordinator {
     this.limits = limits;
     this.nowMs = () => context.scheduler.nowMs;
     this.envelope = { version: MESSAGE_VERSION, placement: placementOf(settings.shards), operator };
-    this.directory = new Part("directory", context, (ports) => new Directory(ports, limits));
+    const peersOf = (self: Owner): Peers => {
+      const sent = <List extends MethodList>(methods: List, part: Part<object>): Calls<List> =>
+        callsOf(methods, (method, message) => network.send(self, part, method, message));
+      return {
+        ledger: (cell) => sent(ledgerMethods, this.ledger(cell)),
+        shard: (index) => sent(shardMethods, this.shard(index)),
+        directory: () => sent(directoryMethods, this.directory),
+      };
+    };
+    this.directory = new Part("directory", context, (ports) =>
+      telling(new Directory(ports, limits), directoryMethods),
+    );
     const count = Math.max(settings.shards, ...(settings.growth?.to ?? []));
     this.#newShard = (index) =>
-      new Part(`shard ${index}`, context, (ports, self) => {
-        const shard = new Shard(index, ports, limits, {
-          directory: { confirm: (message) => network.send(self, this.directory, "confirm", message) },
-          shard: {
-            receive: (target, message) => network.send(self, this.shard(target), "receive", message),
-            ping: (source, message) => network.send(self, this.shard(source), "ping", message),
-          },
-          ledger: {
-            inquire: (cell, message) => network.send(self, this.ledger(cell), "inquire", message),
-            knowledge: (cell, message) => network.send(self, this.ledger(cell), "knowledge", message),
-          },
-        });
-        return telling(shard, TELLING.shard);
-      });
+      new Part(`shard ${index}`, context, (ports, self) =>
+        telling(new Shard(index, ports, limits, peersOf(self)), shardMethods),
+      );
     this.allShards = Array.from({ length: count }, (_, index) => this.#newShard(index));
     for (let cell = 1; cell <= settings.cells; cell += 1) {
-      const part = new Part(`ledger ${cell}`, context, (ports, self) => {
-        const ledger = new Ledger(String(cell), ports, limits, {
-          directory: { confirm: (message) => network.send(self, this.directory, "confirm", message) },
-          shard: {
-            exchange: (index, message) => network.send(self, this.shard(index), "exchange", message),
-            settle: (index, message) => network.send(self, this.shard(index), "settle", message),
-            wait: (index, message) => network.send(self, this.shard(index), "wait", message),
-            leave: (index, message) => network.send(self, this.shard(index), "leave", message),
-            listHolds: (index, message) => network.send(self, this.shard(index), "listHolds", message),
-            listCellClaims: (index, message) =>
-              network.send(self, this.shard(index), "listCellClaims", message),
-            checkHolds: (index, message) => network.send(self, this.shard(index), "checkHolds", message),
-          },
-        });
-        return telling(ledger, TELLING.ledger);
-      });
+      const part = new Part(`ledger ${cell}`, context, (ports, self) =>
+        telling(new Ledger(String(cell), ports, limits, peersOf(self)), ledgerMethods),
+      );
       this.ledgers.set(String(cell), part);
     }
   }

@@ -408,7 +408,7 @@ class Stage {
     const [method, fields] = this.random.pick([
       ["begin", { ops: opsOf(cell, row), allowMissing: false, payloadHash: row.canonical }],
       ["decide", { outcome: "ROLLED_BACK" }],
-      ["list", { createdAfterMs: 0, afterPosition: 0, limit: 10 }],
+      ["listLeases", { createdAfterMs: 0, afterPosition: 0, limit: 10 }],
     ] as const);
     const message = { caller, ...seen, lease: this.random.uuid(), ...fields };
     const reply: (Reply<unknown> & Told) | undefined = await this.#send(this.#ledger(cell), method, message);

@@ -16,8 +16,8 @@ export interface TestObjects {
     Ledger,
     | "begin"
     | "decide"
-    | "get"
-    | "list"
+    | "getLease"
+    | "listLeases"
     | "inquire"
     | "pull"
     | "maintain"
@@ -88,7 +88,7 @@ export const list = async (
   more: Partial<{ createdAfterMs: number; afterPosition: number; limit: number }> = {},
 ) => {
   const answer = await objects.runUntil(
-    objects.ledger(cell).list({
+    objects.ledger(cell).listLeases({
       ...objects.envelope,
       caller: callerOf(),
       createdAfterMs: 0,
