@@ -2,7 +2,7 @@ import type { AnyD1Database } from "drizzle-orm/d1";
 import { readConfig, type Config } from "./config.ts";
 import type { LocationHint } from "./location-hints.ts";
 import type { AnalyticsDataset } from "./http/analytics.ts";
-import type { DirectoryCalls, LedgerCalls, ShardCalls } from "./objects/calls.ts";
+import type { DirectoryCalls, LedgerCalls, ShardCalls } from "./core/methods.ts";
 
 /**
  * The part of a Durable Object namespace that is used here. The coordinator for tests implements it in Node.

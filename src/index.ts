@@ -2,9 +2,7 @@ import { app } from "./http/app.ts";
 import type { Env } from "./env.ts";
 import { runCron } from "./projections/cron.ts";
 
-export { CellLedger } from "./objects/cell-ledger.ts";
-export { ClaimShard } from "./objects/claim-shard.ts";
-export { Directory } from "./objects/directory.ts";
+export { CellLedger, ClaimShard, Directory } from "./objects/durable-objects.ts";
 
 export default {
   fetch: (request, env, context) => app.fetch(request, env, context),

@@ -8,7 +8,7 @@ import production, {
   ClaimShard as RealShard,
   Directory as RealDirectory,
 } from "../../src/index.ts";
-import { objectsOf } from "../../src/objects/objects.ts";
+import { ledgerName, shardName } from "../../src/objects/identity.ts";
 import { runCron } from "../../src/projections/cron.ts";
 import { defaultRuntime } from "../../src/runtime.ts";
 import { CELLS } from "../peers/batch.ts";
@@ -71,12 +71,11 @@ function countedEnv(env: Env): Env {
 }
 
 async function runAllAlarms(env: Env): Promise<void> {
-  const config = configOf(env);
-  const objects = objectsOf(env, config);
-  const shards = [...Array(config.initialShards).keys()].map((index) => objects.shard(index));
-  const stubs = [...CELLS.map((cell) => objects.ledger(cell)), ...shards] as unknown as DurableObjectStub<
-    CellLedger | ClaimShard
-  >[];
+  const ledgers = CELLS.map((cell) => env.CELL_LEDGER.getByName(ledgerName(cell)));
+  const shards = [...Array(configOf(env).initialShards).keys()].map((index) =>
+    env.CLAIM_SHARD.getByName(shardName(index)),
+  );
+  const stubs = [...ledgers, ...shards] as unknown as DurableObjectStub<CellLedger | ClaimShard>[];
   await Promise.all(stubs.map((stub) => stub.runAlarm()));
 }
 

@@ -8,10 +8,12 @@ import { shardsOf } from "../core/placement.ts";
 import type { Config } from "../config.ts";
 import { configOf, type Env } from "../env.ts";
 import { logEvent } from "../log.ts";
-import { KnownPlacement, watched } from "../objects/known-placement.ts";
+import type { Answer, Call } from "../objects/interceptor.ts";
+import { KnownPlacement } from "../objects/known-placement.ts";
 import { objectsOf, type Objects } from "../objects/objects.ts";
 import { Witness } from "../objects/witness.ts";
 import { defaultRuntime, type Runtime, type WallClock } from "../runtime.ts";
+import { CallTracing } from "../objects/call-tracing.ts";
 import type { Work } from "../tracing/tracer.ts";
 import { Database } from "../projections/database.ts";
 import { DirectoryCopies } from "../projections/directory-copies.ts";
@@ -72,16 +74,12 @@ export class Deployment {
     this.access = access && new AccessVerifier(access, clock, log);
     this.tracing = tracing && new RequestTracing(tracing, limits, clock, log);
     this.placement = new KnownPlacement(this.config.initialShards);
-    const objects = this.placement.watch(
-      new Witness().watch(objectsOf(env, this.config, this.tracing?.tracer)),
-    );
-    this.objects = {
-      ...objects,
-      directory: () =>
-        watched(objects.directory(), (refusal) => {
-          if (refusal.reason === "HISTORY_LOST") this.directory.lose(refusal);
-        }),
-    };
+    this.objects = objectsOf(env, this.config, [
+      ...(this.tracing === undefined ? [] : [new CallTracing(this.tracing.tracer, "client")]),
+      this.placement,
+      { after: (call, answer) => this.#learnLoss(call, answer) },
+      new Witness(),
+    ]);
     this.types = new TypesCopy(this.objects, this.config.limits, () => this.envelope, {
       // A `Database` is for one request: it has a limited number of statements, and gives up after a stall.
       types: () => new DirectoryCopies(env).types(),
@@ -94,6 +92,12 @@ export class Deployment {
     this.fairShares = new FairShares(clock);
     this.readiness = new Readiness(this);
     this.scrape = new Scrape(this);
+  }
+
+  /** The copy of a directory that has gone back in time must not be used. */
+  #learnLoss({ kind }: Call, answer: Answer | undefined): void {
+    if (kind !== "directory" || answer === undefined || answer.ok) return;
+    if (answer.refusal.reason === "HISTORY_LOST") this.directory.lose(answer.refusal);
   }
 
   /** The fields that all messages have. */

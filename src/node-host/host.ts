@@ -1,10 +1,18 @@
 import { v4 as newUuid } from "uuid";
+import {
+  directoryMethods,
+  type DirectoryCalls,
+  ledgerMethods,
+  type LedgerCalls,
+  shardMethods,
+  type ShardCalls,
+} from "../core/methods.ts";
 import type { Ports } from "../core/ports.ts";
 import type { Env, Namespace } from "../env.ts";
 import { app, refuseUnparsed } from "../http/app.ts";
 import { deploy } from "../http/deployment.ts";
 import type { Failure } from "../http/problem.ts";
-import type { DirectoryCalls, LedgerCalls, ShardCalls } from "../objects/calls.ts";
+import { makeDirectory, makeLedger, makeShard } from "../objects/make.ts";
 import { withoutQuotes } from "../projections/failure.ts";
 import { runCron, type CronReport } from "../projections/cron.ts";
 import { AlarmQueue } from "./alarm-queue.ts";
@@ -12,7 +20,6 @@ import { SqliteD1 } from "./d1.ts";
 import type { SqliteDatabase } from "./sqlite-database.ts";
 import type { HostClock } from "./host-clock.ts";
 import type { Gate, HostedObject } from "./hosted-object.ts";
-import { directoryInstance, ledgerInstance, shardInstance } from "./instances.ts";
 import { migrate } from "./migrations.ts";
 import { HostedNamespace, type Stubs } from "./namespace.ts";
 import type { ObjectStore } from "./object-store.ts";
@@ -71,14 +78,14 @@ export class Host {
     this.#d1 = new SqliteD1(options.d1);
     const context = { ...options, alarms: this.#alarms };
     this.#namespaces = {
-      ledgers: new HostedNamespace(context, (name, ports, gate) =>
-        ledgerInstance(name, portsOf(name, ports), this.#envBehind(gate)),
+      ledgers: new HostedNamespace(context, ledgerMethods, (name, ports, gate) =>
+        makeLedger({ name }, portsOf(name, ports), this.#envBehind(gate)),
       ),
-      shards: new HostedNamespace(context, (name, ports, gate) =>
-        shardInstance(name, portsOf(name, ports), this.#envBehind(gate)),
+      shards: new HostedNamespace(context, shardMethods, (name, ports, gate) =>
+        makeShard({ name }, portsOf(name, ports), this.#envBehind(gate)),
       ),
-      directory: new HostedNamespace(context, (name, ports, gate) =>
-        directoryInstance(portsOf(name, ports), this.#envBehind(gate)),
+      directory: new HostedNamespace(context, directoryMethods, (name, ports, gate) =>
+        makeDirectory(portsOf(name, ports), this.#envBehind(gate)),
       ),
     };
     this.#env = this.#newIsolate();

@@ -6,10 +6,10 @@ import type { HostClock } from "./host-clock.ts";
 import { NodeSql } from "./node-sql.ts";
 import type { ObjectStore } from "./object-store.ts";
 
-/** One instance of an object: the methods that its peers call, and its alarm handler. */
+/** One instance of an object. */
 export interface Instance {
-  calls: object;
-  alarm?: () => Promise<void>;
+  call(method: string, message: unknown): Promise<unknown>;
+  alarm(): Promise<void>;
 }
 
 /**
@@ -71,14 +71,8 @@ export class HostedObject {
     await (sender() ?? this.#context.clock.turn());
     const running = this.#instance();
     return running.during(async () => {
-      const calls = running.instance.calls as Record<
-        string,
-        ((message: unknown) => Promise<unknown>) | undefined
-      >;
-      const work = calls[method];
-      if (work === undefined) throw new TypeError(`the object has no method ${method}`);
       try {
-        return await work(message);
+        return await running.instance.call(method, message);
       } finally {
         await this.#gate();
       }
@@ -160,7 +154,7 @@ export class HostedObject {
     this.#alarmAtMs = null;
     try {
       const running = this.#instance();
-      await running.during(async () => running.instance.alarm?.());
+      await running.during(async () => running.instance.alarm());
       this.#failures = 0;
       if (!this.#isClosed && this.#alarmAtMs === null) this.#store.setAlarm(null);
     } catch (error) {
@@ -181,7 +175,8 @@ export class HostedObject {
 
 /** An instance with its storage, timers and callers. It loses them when it ends. */
 class RunningInstance {
-  instance: Instance = { calls: {} };
+  /** Set once it has started. */
+  instance!: Instance;
   readonly sql: NodeSql;
   readonly clock: Clock;
   readonly #cancels = new Set<() => void>();

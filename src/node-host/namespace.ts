@@ -1,3 +1,4 @@
+import { defineMethods, type MethodList } from "../core/method.ts";
 import type { Ports } from "../core/ports.ts";
 import { HostedObject, type Gate, type Instance, type ObjectContext } from "./hosted-object.ts";
 import type { ObjectStore } from "./object-store.ts";
@@ -12,21 +13,47 @@ export interface Stubs {
   getByName(name: string): object;
 }
 
+type StubClass = new (object: HostedObject, gate: Gate) => object;
+
+/** Makes the class of the stubs of a namespace: every method of a stub calls its object. */
+function stubClass(methods: MethodList): StubClass {
+  return class Stub {
+    readonly #object: HostedObject;
+    readonly #gate: Gate;
+
+    static {
+      defineMethods<Stub>(this.prototype, methods, (self, name, message) =>
+        self.#object.call(name, message, self.#gate),
+      );
+    }
+
+    constructor(object: HostedObject, gate: Gate) {
+      this.#object = object;
+      this.#gate = gate;
+    }
+  };
+}
+
 const OPEN: Gate = () => undefined;
 
 /** A Durable Object namespace in this process. It makes an object when its name is first used. */
 export class HostedNamespace implements Stubs {
   readonly #context: NamespaceContext;
   readonly #start: (name: string, ports: Ports, gate: Gate) => Instance;
+  readonly #Stub: StubClass;
   readonly #objects = new Map<string, HostedObject>();
   #hasEnded = false;
 
-  constructor(context: NamespaceContext, start: (name: string, ports: Ports, gate: Gate) => Instance) {
+  constructor(
+    context: NamespaceContext,
+    methods: MethodList,
+    start: (name: string, ports: Ports, gate: Gate) => Instance,
+  ) {
     this.#context = context;
     this.#start = start;
+    this.#Stub = stubClass(methods);
   }
 
-  /** A stub: every method of it calls the object. */
   getByName(name: string): object {
     return this.#stub(name, OPEN);
   }
@@ -59,16 +86,6 @@ export class HostedNamespace implements Stubs {
   }
 
   #stub(name: string, gate: Gate): object {
-    const object = this.open(name);
-    return new Proxy(
-      {},
-      {
-        // An object with a `then` would be treated as a promise.
-        get: (_, method) =>
-          typeof method === "string" && method !== "then"
-            ? (message: unknown) => object.call(method, message, gate)
-            : undefined,
-      },
-    );
+    return new this.#Stub(this.open(name), gate);
   }
 }

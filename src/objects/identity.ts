@@ -1,6 +1,10 @@
 import { META_TABLE, readMeta, writeMeta } from "../core/meta.ts";
 import type { Sql } from "../core/ports.ts";
 
+export const ledgerName = (cell: string): string => `cell-${cell}`;
+export const shardName = (index: number): string => `shard-${index}`;
+export const DIRECTORY_NAME = "directory";
+
 /** The id of an object. The platform does not always pass the object's name. */
 export interface Named {
   readonly name?: string;

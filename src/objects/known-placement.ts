@@ -1,7 +1,5 @@
 import { placementOf, shardsOf, type Placement } from "../core/placement.ts";
-import type { Objects } from "./objects.ts";
-import type { Refusal } from "../core/refusal.ts";
-import type { Envelope, Reply } from "../core/messages.ts";
+import type { Answer, Call, Interceptor } from "./interceptor.ts";
 
 /**
  * The placement that an isolate, or a run of the cron, computes with. It starts as a guess: the number of
@@ -9,7 +7,7 @@ import type { Envelope, Reply } from "../core/messages.ts";
  * force, so the first of them replaces the guess. Later ones count if they have more shards, because a
  * deployment only grows.
  */
-export class KnownPlacement {
+export class KnownPlacement implements Interceptor {
   #current: Placement;
   #isGuess = true;
 
@@ -34,28 +32,10 @@ export class KnownPlacement {
     this.#isGuess = false;
   }
 
-  /** Returns the same objects, whose refusals tell this placement what is in force. */
-  watch(objects: Objects): Objects {
-    const learn = ({ reason, placement }: Refusal): void => {
-      if (reason === "PLACEMENT_MISMATCH" && placement !== undefined) this.learn(placement);
-    };
-    return {
-      ledger: (cell, locationHint) => watched(objects.ledger(cell, locationHint), learn),
-      shard: (index) => watched(objects.shard(index), learn),
-      directory: () => watched(objects.directory(), learn),
-    };
+  /** Refusals tell which placement is in force. */
+  after(_: Call, answer: Answer | undefined): void {
+    if (answer === undefined || answer.ok || answer.refusal.reason !== "PLACEMENT_MISMATCH") return;
+    const { placement } = answer.refusal;
+    if (placement !== undefined) this.learn(placement);
   }
 }
-
-type Method = (message: Envelope) => Promise<Reply<unknown> | undefined>;
-
-/** Wraps all methods of an object, so that its refusals are seen. */
-export const watched = <Calls extends object>(calls: Calls, onRefusal: (refusal: Refusal) => void): Calls =>
-  new Proxy(calls, {
-    get: (target, method) => async (message: Envelope) => {
-      // Called on the stub itself: a stub takes `.call` for the name of a remote method.
-      const answer = await (target as Record<PropertyKey, Method>)[method]?.(message);
-      if (answer?.ok === false) onRefusal(answer.refusal);
-      return answer;
-    },
-  });

@@ -1,51 +1,77 @@
 import { Directory } from "../core/directory/directory.ts";
 import { Ledger } from "../core/ledger/ledger.ts";
+import type { Limits } from "../core/limits.ts";
+import type { Envelope, Told } from "../core/messages.ts";
+import type { MethodList } from "../core/method.ts";
+import { directoryMethods, ledgerMethods, shardMethods, type Peers } from "../core/methods.ts";
 import type { Ports } from "../core/ports.ts";
 import { Shard } from "../core/shard/shard.ts";
-import type { Config } from "../config.ts";
 import { configOf, type Env } from "../env.ts";
 import { SpanExporter } from "../tracing/exporter.ts";
-import { servedBy } from "../tracing/traced-calls.ts";
 import { Tracer } from "../tracing/tracer.ts";
-import { numberInName, type Named } from "./identity.ts";
-import { DIRECTORY_NAME, ledgerName, objectsOf, shardName } from "./objects.ts";
+import { CallTracing } from "./call-tracing.ts";
+import { DIRECTORY_NAME, ledgerName, numberInName, shardName, type Named } from "./identity.ts";
+import { intercept, type Answer, type Call, type Target } from "./interceptor.ts";
+import { objectsOf } from "./objects.ts";
 
-// Makes the contents of each object, for a Durable Object and for the process of a test.
+/** An object of the core, as a Durable Object or a host in Node serves it. */
+export interface Served {
+  call(method: string, message: Envelope): Promise<Answer>;
+  alarm(): Promise<void>;
+}
 
 /** Makes the ledger of the cell that the object is named after. */
-export function makeLedger(id: Named, ports: Ports, env: Env): Ledger {
-  const config = configOf(env);
+export function makeLedger(id: Named, ports: Ports, env: Env): Served {
   const cell = numberInName(id, ports.sql, "cell");
-  const name = ledgerName(cell);
-  const tracer = tracerOf(name, ports, config);
-  const objects = objectsOf(env, config, tracer);
-  const ledger = new Ledger(cell, ports, config.limits, objects);
-  return servedBy(ledger, name, tracer);
+  const ledger = { kind: "ledger", part: ledgerName(cell) } as const;
+  return make(ledger, ledgerMethods, ports, env, (limits, peers) => new Ledger(cell, ports, limits, peers));
 }
 
 /** Makes the shard whose number the object is named after. */
-export function makeShard(id: Named, ports: Ports, env: Env): Shard {
-  const config = configOf(env);
+export function makeShard(id: Named, ports: Ports, env: Env): Served {
   const index = Number(numberInName(id, ports.sql, "shard"));
-  const name = shardName(index);
-  const tracer = tracerOf(name, ports, config);
-  const objects = objectsOf(env, config, tracer);
-  const shard = new Shard(index, ports, config.limits, objects);
-  return servedBy(shard, name, tracer);
+  const shard = { kind: "shard", part: shardName(index) } as const;
+  return make(shard, shardMethods, ports, env, (limits, peers) => new Shard(index, ports, limits, peers));
 }
 
-export function makeDirectory(ports: Ports, env: Env): Directory {
+export function makeDirectory(ports: Ports, env: Env): Served {
+  const directory = { kind: "directory", part: DIRECTORY_NAME } as const;
+  return make(directory, directoryMethods, ports, env, (limits) => new Directory(ports, limits));
+}
+
+interface Core {
+  told(): Told;
+  alarm?(): Promise<void>;
+}
+
+function make(
+  object: Pick<Call, "kind" | "part">,
+  methods: MethodList,
+  { clock, log }: Ports,
+  env: Env,
+  makeCore: (limits: Limits, peers: Peers) => Core,
+): Served {
   const config = configOf(env);
-  const directory = new Directory(ports, config.limits);
-  return servedBy(directory, DIRECTORY_NAME, tracerOf(DIRECTORY_NAME, ports, config));
-}
-
-/** Undefined if nothing is traced. The spans of an object need no `waitUntil`: a timer keeps it awake. */
-function tracerOf(name: string, { clock, log }: Ports, { tracing }: Config): Tracer | undefined {
-  if (tracing === undefined) return undefined;
-  return new Tracer(
-    new SpanExporter(name, tracing, clock, log),
-    () => clock.now(),
-    () => {},
-  );
+  const { limits, tracing } = config;
+  // The spans of an object need no `waitUntil`: a timer keeps it awake.
+  const tracer =
+    tracing &&
+    new Tracer(
+      new SpanExporter(object.part, tracing, clock, log),
+      () => clock.now(),
+      () => {},
+    );
+  const sending = tracer === undefined ? [] : [new CallTracing(tracer, "client")];
+  const serving = tracer === undefined ? [] : [new CallTracing(tracer, "server")];
+  const core = makeCore(limits, objectsOf(env, config, sending));
+  return {
+    call: async (method, message) => {
+      const declared = methods[method];
+      if (declared === undefined) throw new TypeError(`the object has no method ${method}`);
+      const call = { ...object, method, level: declared.level, message };
+      const answer = await intercept(serving, call, core as unknown as Target);
+      return declared.tells ? { ...answer, ...core.told() } : answer;
+    },
+    alarm: async () => core.alarm?.(),
+  };
 }

@@ -1,9 +1,17 @@
 import type { Config } from "../config.ts";
+import { defineMethods, type Calls, type MethodList } from "../core/method.ts";
+import {
+  directoryMethods,
+  ledgerMethods,
+  shardMethods,
+  type DirectoryCalls,
+  type LedgerCalls,
+  type ShardCalls,
+} from "../core/methods.ts";
 import type { Env } from "../env.ts";
 import type { LocationHint } from "../location-hints.ts";
-import { callsOf } from "../tracing/traced-calls.ts";
-import type { Tracer } from "../tracing/tracer.ts";
-import type { DirectoryCalls, LedgerCalls, ShardCalls } from "./calls.ts";
+import { DIRECTORY_NAME, ledgerName, shardName } from "./identity.ts";
+import { intercept, type Call, type Interceptor, type Target } from "./interceptor.ts";
 
 /**
  * Gives access to the objects. Each call makes a new stub, because a stub that has met a reset fails from
@@ -15,24 +23,49 @@ export interface Objects {
   directory(): DirectoryCalls;
 }
 
-/** @param tracer records the calls whose messages have traces */
-export function objectsOf(env: Env, config: Config, tracer?: Tracer): Objects {
+/** @param interceptors what is done before and after each call */
+export function objectsOf(env: Env, config: Config, interceptors: readonly Interceptor[] = []): Objects {
   const { shardLocationHint } = config;
   const shardOptions = shardLocationHint === undefined ? {} : { locationHint: shardLocationHint };
   return {
     ledger: (cell, locationHint) => {
       const name = ledgerName(cell);
       const options = locationHint ? { locationHint: locationHint as LocationHint } : {};
-      return callsOf(env.CELL_LEDGER.getByName(name, options), name, tracer);
+      return new LedgerSender(name, env.CELL_LEDGER.getByName(name, options), interceptors);
     },
     shard: (index) => {
       const name = shardName(index);
-      return callsOf(env.CLAIM_SHARD.getByName(name, shardOptions), name, tracer);
+      return new ShardSender(name, env.CLAIM_SHARD.getByName(name, shardOptions), interceptors);
     },
-    directory: () => callsOf(env.DIRECTORY.getByName(DIRECTORY_NAME), DIRECTORY_NAME, tracer),
+    directory: () =>
+      new DirectorySender(DIRECTORY_NAME, env.DIRECTORY.getByName(DIRECTORY_NAME), interceptors),
   };
 }
 
-export const ledgerName = (cell: string): string => `cell-${cell}`;
-export const shardName = (index: number): string => `shard-${index}`;
-export const DIRECTORY_NAME = "directory";
+type SenderClass<Sends> = new (part: string, stub: Sends, interceptors: readonly Interceptor[]) => Sends;
+
+/** Makes the class of the senders to one kind of object. */
+function senderClass<List extends MethodList>(kind: Call["kind"], methods: List): SenderClass<Calls<List>> {
+  class Sender {
+    readonly #part: string;
+    readonly #stub: Target;
+    readonly #interceptors: readonly Interceptor[];
+
+    static {
+      defineMethods<Sender>(this.prototype, methods, (self, method, message, level) =>
+        intercept(self.#interceptors, { kind, part: self.#part, method, level, message }, self.#stub),
+      );
+    }
+
+    constructor(part: string, stub: object, interceptors: readonly Interceptor[]) {
+      this.#part = part;
+      this.#stub = stub as Target;
+      this.#interceptors = interceptors;
+    }
+  }
+  return Sender as unknown as SenderClass<Calls<List>>;
+}
+
+const LedgerSender = senderClass("ledger", ledgerMethods);
+const ShardSender = senderClass("shard", shardMethods);
+const DirectorySender = senderClass("directory", directoryMethods);

@@ -1,63 +1,43 @@
-import { limitTable } from "../core/limits.ts";
-import type { Envelope, HistoryPoint, Op, Reply, ShardPoints, Told } from "../core/messages.ts";
-import type { DirectoryCalls, ShardCalls } from "./calls.ts";
-import type { Objects } from "./objects.ts";
-
-/**
- * The calls that a part also answers if it has gone back in time. Their success does not mean that the part
- * has the point that they carried.
- */
-const NOT_COMPARED: ReadonlySet<PropertyKey> = new Set<keyof ShardCalls | keyof DirectoryCalls>([
-  "part",
-  "metrics",
-  "scrubStatus",
-  "reconcile",
-  "finishReconciliation",
-  "isRevoked",
-  "types",
-]);
-
-type Method = (message: Envelope) => Promise<Reply<unknown> & Told>;
+import type { Envelope, HistoryPoint, Op, ShardPoints } from "../core/messages.ts";
+import type { Answer, Call, Interceptor } from "./interceptor.ts";
+import { shardName } from "./identity.ts";
 
 /** The most points that a witness remembers of one object. */
 const MAX_POINTS = 8;
 
-/** The most objects of one kind that a witness remembers: as many cells as a deployment can have. */
-const MAX_OBJECTS = limitTable.maxCells.max;
+/** The most objects that a witness remembers: more than the cells and shards that a deployment can have. */
+const MAX_OBJECTS = 1_300;
 
 /**
  * Remembers the points of the objects that their answers have told, and adds them to later calls (H2). So a
  * part that went back in time is noticed although the caller that knows better is silent. The memory is lost
  * with its isolate: it makes the notice earlier, and no rule depends on it.
  */
-export class Witness {
-  readonly #ledgers = new Map<string, SeenPoints>();
-  readonly #shards = new Map<number, SeenPoints>();
-  readonly #directory = new Map<"directory", SeenPoints>();
+export class Witness implements Interceptor {
+  /** By the names of the objects. */
+  readonly #seen = new Map<string, SeenPoints>();
 
-  /** Returns the same objects, whose calls carry what this witness has seen. */
-  watch(objects: Objects): Objects {
-    return {
-      ledger: (cell, locationHint) =>
-        watched(
-          objects.ledger(cell, locationHint),
-          this.#ledgers,
-          cell,
-          (message) => this.#shardsOf(message),
-          (shards) => this.#learn(shards),
-        ),
-      shard: (index) => watched(objects.shard(index), this.#shards, index),
-      directory: () => watched(objects.directory(), this.#directory, "directory"),
-    };
+  /** What a caller knows itself wins, because it may come from a cell that stores it. */
+  before({ part }: Call, message: Envelope): Envelope {
+    const seen = this.#seen.get(part)?.next();
+    return { ...(seen === undefined ? {} : { seen }), ...this.#shardsOf(message), ...message };
+  }
+
+  after({ part, level, message }: Call, answer: Answer | undefined, { seen }: Envelope): void {
+    if (answer?.point !== undefined) {
+      this.#add(part, answer.point);
+      // A part that has gone back in time also answers calls of the level `always`, so their success does not
+      // mean that it has the point that they carried.
+      const isCompared = answer.ok && message.seen === undefined && level !== "always";
+      if (isCompared && seen !== undefined) this.#seen.get(part)?.accepted(seen, answer.point);
+    }
+    for (const [shard, point] of Object.entries(answer?.shards ?? {}))
+      this.#add(shardName(Number(shard)), point);
   }
 
   /** The number of calls that a shard needs until it was told every point that is known of it. At least 1. */
   callsToTell(shard: number): number {
-    return Math.max(1, this.#shards.get(shard)?.count ?? 0);
-  }
-
-  #learn(shards: ShardPoints): void {
-    for (const [shard, point] of Object.entries(shards)) addPoint(this.#shards, Number(shard), point);
+    return Math.max(1, this.#seen.get(shardName(shard))?.count ?? 0);
   }
 
   /** A point of each shard that a begin is about to ask. */
@@ -65,10 +45,22 @@ export class Witness {
     if (!("ops" in message)) return {};
     const shards: ShardPoints = {};
     for (const { shard } of message.ops as readonly Op[]) {
-      const point = this.#shards.get(shard)?.next();
+      const point = this.#seen.get(shardName(shard))?.next();
       if (point !== undefined) shards[shard] = point;
     }
     return Object.keys(shards).length === 0 ? {} : { shards };
+  }
+
+  /**
+   * Only objects that have told a point are remembered, and those are registered. A caller may name cells
+   * that do not exist. If there are too many all the same, the one that was added first is forgotten.
+   */
+  #add(part: string, point: HistoryPoint): void {
+    const known = this.#seen.get(part) ?? new SeenPoints();
+    known.add(point);
+    this.#seen.set(part, known);
+    const [first] = this.#seen.keys();
+    if (this.#seen.size > MAX_OBJECTS && first !== undefined) this.#seen.delete(first);
   }
 }
 
@@ -105,48 +97,4 @@ class SeenPoints {
     if (incarnation > sent.incarnation)
       this.#points = this.#points.filter((each) => each.incarnation !== sent.incarnation);
   }
-}
-
-/**
- * Only objects that have told a point are remembered, and those are registered. A caller may name cells that
- * do not exist. If there are too many all the same, the one that was added first is forgotten.
- */
-function addPoint<Key>(all: Map<Key, SeenPoints>, key: Key, point: HistoryPoint): void {
-  const known = all.get(key) ?? new SeenPoints();
-  known.add(point);
-  all.set(key, known);
-  const [first] = all.keys();
-  if (all.size > MAX_OBJECTS && first !== undefined) all.delete(first);
-}
-
-/**
- * Wraps all methods of an object. What a caller knows itself wins over what the witness knows, because it may
- * come from a cell that stores it.
- */
-function watched<Calls extends object, Key>(
-  calls: Calls,
-  all: Map<Key, SeenPoints>,
-  key: Key,
-  add: (message: Envelope) => Partial<Envelope> = () => ({}),
-  learn: (shards: ShardPoints) => void = () => {},
-): Calls {
-  return new Proxy(calls, {
-    get: (target, method) => async (message: Envelope) => {
-      const seen = all.get(key)?.next();
-      // Called on the stub itself: a stub takes `.call` for the name of a remote method.
-      const methods = target as Record<PropertyKey, Method>;
-      const answer = await methods[method]?.({
-        ...(seen === undefined ? {} : { seen }),
-        ...add(message),
-        ...message,
-      });
-      if (answer?.point !== undefined) {
-        addPoint(all, key, answer.point);
-        const isCompared = answer.ok && message.seen === undefined && !NOT_COMPARED.has(method);
-        if (isCompared && seen !== undefined) all.get(key)?.accepted(seen, answer.point);
-      }
-      if (answer?.shards !== undefined) learn(answer.shards);
-      return answer;
-    },
-  });
 }

@@ -77,7 +77,7 @@ export async function runCron(
       return { version: MESSAGE_VERSION, placement: placement.current };
     },
     limits,
-    objects: placement.watch(witness.watch(objectsOf(env, configOf(env)))),
+    objects: objectsOf(env, configOf(env), [placement, witness]),
     database,
     runtime,
     scheduledAtMs,

@@ -3,7 +3,9 @@ import { describe, expect, test } from "vitest";
 import { placementOf, type Placement } from "../../src/core/placement.ts";
 import { ok, refused, type Result } from "../../src/core/refusal.ts";
 import { Deployment } from "../../src/http/deployment.ts";
+import { configOf } from "../../src/env.ts";
 import { KnownPlacement } from "../../src/objects/known-placement.ts";
+import { objectsOf } from "../../src/objects/objects.ts";
 import { env } from "../support/workerd/api.ts";
 
 const mismatch = (placement: Placement): Result<never> =>
@@ -33,8 +35,9 @@ describe("the placement that an isolate knows", () => {
   test("is learned from the refusals of every kind of object", async () => {
     for (const kind of ["shard", "ledger", "directory"] as const) {
       const known = new KnownPlacement(4);
-      const part = { part: async () => mismatch(placementOf(9)) };
-      const objects = known.watch({ shard: () => part, ledger: () => part, directory: () => part } as never);
+      const part = { getByName: () => ({ part: async () => mismatch(placementOf(9)) }) };
+      const stubs = { CLAIM_SHARD: part, CELL_LEDGER: part, DIRECTORY: part };
+      const objects = objectsOf(stubs as never, configOf(env), [known]);
       const asked =
         kind === "shard" ? objects.shard(0) : kind === "ledger" ? objects.ledger("1") : objects.directory();
       expect(await asked.part({ version: 1, placement: known.current })).toMatchObject({ ok: false });

@@ -2,7 +2,7 @@
 import { beforeEach, expect, test } from "vitest";
 import { defaultLimits } from "../../src/core/limits.ts";
 import type { Env } from "../../src/env.ts";
-import type { LedgerCalls } from "../../src/objects/calls.ts";
+import type { LedgerCalls } from "../../src/core/methods.ts";
 import type { MintedKey } from "../suites/conformance/client.ts";
 import { Api, env, startDeployment } from "../support/workerd/api.ts";
 import { watchedNamespace } from "../support/workerd/counting.ts";

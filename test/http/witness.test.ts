@@ -2,6 +2,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
 import { configOf } from "../../src/env.ts";
+import { objectsOf } from "../../src/objects/objects.ts";
 import { Witness } from "../../src/objects/witness.ts";
 import { Api, env, startDeployment } from "../support/workerd/api.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
@@ -54,7 +55,8 @@ test("[H2] an isolate that reads a part forgets nothing that the part has lost",
     },
     part: async () => ({ ok: true, value: {}, point: { incarnation: 9, position: 1 } }),
   };
-  const watched = new Witness().watch({ shard: () => shard } as never).shard(0);
+  const stubs = { CLAIM_SHARD: { getByName: () => shard } };
+  const watched = objectsOf(stubs as never, configOf(env), [new Witness()]).shard(0);
   const envelope = { version: 1, placement: "" } as never;
   await watched.lookup(envelope);
   await watched.part(envelope);

@@ -6,8 +6,9 @@ import {
   runInDurableObject,
 } from "cloudflare:test";
 import { expect, test } from "vitest";
+import type { ShardCalls } from "../../src/core/methods.ts";
 import { runCron } from "../../src/projections/cron.ts";
-import type { ClaimShard } from "../../src/objects/claim-shard.ts";
+import type { ClaimShard } from "../../src/objects/durable-objects.ts";
 import { numberInName } from "../../src/objects/identity.ts";
 import { objectPorts } from "../../src/objects/ports.ts";
 import { untilApplied } from "../support/applied.ts";
@@ -74,7 +75,8 @@ test("[M3] an object that an alarm wakes finds its name, which the platform does
   );
   await evictAllDurableObjects();
   const shards = env.CLAIM_SHARD as unknown as DurableObjectNamespace<ClaimShard>;
-  const nameless = shards.get(shards.idFromString(shards.idFromName(`shard-${op.shard}`).toString()));
+  const id = shards.idFromString(shards.idFromName(`shard-${op.shard}`).toString());
+  const nameless = shards.get(id) as DurableObjectStub<ClaimShard> & ShardCalls;
   expect(await runDurableObjectAlarm(nameless)).toBe(true);
   expect(await w.holds()).toHaveLength(1);
   expect(

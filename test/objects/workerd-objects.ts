@@ -1,13 +1,7 @@
 import { evictAllDurableObjects, runInDurableObject } from "cloudflare:test";
 import { env as anyEnv } from "cloudflare:workers";
 import { v4 as uuid } from "uuid";
-import {
-  MESSAGE_VERSION,
-  type DigestRecordsAnswer,
-  type ListRecordsAnswer,
-  type Reply,
-  type Told,
-} from "../../src/core/messages.ts";
+import { MESSAGE_VERSION, type Reply, type Told } from "../../src/core/messages.ts";
 import { placementOf } from "../../src/core/placement.ts";
 import { configOf, type Env } from "../../src/env.ts";
 import type { TestObjects } from "../suites/protocol/calls.ts";
@@ -73,9 +67,8 @@ export async function startObjects(): Promise<TestObjects> {
         exchange: (message) => stub.exchange(message),
         settle: (message) => stub.settle(message),
         lookup: (message) => plain(stub.lookup(message)),
-        listRecords: (message) => plain(stub.listRecords(message) as Promise<Reply<ListRecordsAnswer>>),
-        // The platform's types turn the tuple in the answer into an array.
-        digestRecords: (message) => plain(stub.digestRecords(message) as Promise<Reply<DigestRecordsAnswer>>),
+        listRecords: (message) => plain(stub.listRecords(message)),
+        digestRecords: (message) => plain(stub.digestRecords(message)),
         ping: (message) => plain(stub.ping(message)),
       };
     },

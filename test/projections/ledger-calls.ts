@@ -1,6 +1,6 @@
 import type { Envelope, LeaseState, Maintain, Pull, ScrubStep } from "../../src/core/messages.ts";
+import type { LedgerCalls } from "../../src/core/methods.ts";
 import type { Env } from "../../src/env.ts";
-import type { LedgerCalls } from "../../src/objects/calls.ts";
 import { env } from "./fleet.ts";
 
 /** An environment in which `stand` replaces the stub of each ledger. It gets the cell and the real stub. */

@@ -2,7 +2,7 @@ import type * as z from "zod";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import type { Transfer, TransferCall } from "../../core/transfer/messages.ts";
 import type { TransferParty } from "../../core/transfer/range.ts";
-import type { LedgerCalls } from "../../objects/calls.ts";
+import type { LedgerCalls } from "../../core/methods.ts";
 import { invalid } from "../batch.ts";
 import { readTransferId } from "../contract/fields.ts";
 import type { transferRoutes } from "../contract/transfer-routes.ts";

@@ -4,9 +4,11 @@
  */
 import type { Env } from "../../../src/env.ts";
 import { app } from "../../../src/http/app.ts";
-import { CellLedger as RealLedger } from "../../../src/objects/cell-ledger.ts";
-import { ClaimShard as RealShard } from "../../../src/objects/claim-shard.ts";
-import { Directory as RealDirectory } from "../../../src/objects/directory.ts";
+import {
+  CellLedger as RealLedger,
+  ClaimShard as RealShard,
+  Directory as RealDirectory,
+} from "../../../src/objects/durable-objects.ts";
 import { runCron } from "../../../src/projections/cron.ts";
 import { faultyEnv } from "./faulty-env.ts";
 import { faultyPorts, FaultyInstance } from "./faulty-ports.ts";

@@ -1194,8 +1194,8 @@ export const bugs: Record<string, Bug> = {
     "H2",
     ["I24"],
     "src/projections/cron.ts",
-    "objects: placement.watch(witness.watch(objectsOf(env, configOf(env)))),",
-    "objects: placement.watch(objectsOf(env, configOf(env))),",
+    "objects: objectsOf(env, configOf(env), [placement, witness]),",
+    "objects: objectsOf(env, configOf(env), [placement]),",
   ),
   "the Worker does not tell what it has seen": one(
     "H2",

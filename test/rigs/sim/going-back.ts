@@ -21,7 +21,7 @@ const PASS_STEPS = 20_000;
 export async function goBack(simulation: Simulation): Promise<void> {
   const stage = new Stage(simulation);
   await simulation.pass(SETTLED_MS, PASS_STEPS);
-  await simulation.isolate.restart();
+  simulation.isolate.restart();
   await stage.makeLeases(4, { restarts: stage.kind === "one knows" ? 0 : 0.2 });
   const versions = new Map(simulation.coordinator.parts.map((part) => [part, part.disk.version]));
   const early = stage.made.splice(0);
@@ -31,7 +31,7 @@ export async function goBack(simulation: Simulation): Promise<void> {
   simulation.endJudging();
   await stage.restore(versions);
   if (stage.isRemembered) await stage.callThroughIsolate();
-  else await simulation.isolate.restart();
+  else simulation.isolate.restart();
   await stage.visitAsCron();
   if (stage.kind === "whole") await stage.askAsCells(earlyPoints);
   await stage.loseAnswers();

@@ -1,24 +1,19 @@
 import type { TypeSet } from "../../../src/core/directory/messages.ts";
 import { ok, type Result } from "../../../src/core/refusal.ts";
-import type { Reply } from "../../../src/core/messages.ts";
+import { directoryMethods, ledgerMethods, shardMethods } from "../../../src/core/methods.ts";
+import type { Envelope, Reply } from "../../../src/core/messages.ts";
+import type { MethodList } from "../../../src/core/method.ts";
 import { TypesCopy } from "../../../src/http/types-copy.ts";
+import { intercept } from "../../../src/objects/interceptor.ts";
+import { DIRECTORY_NAME, ledgerName, shardName } from "../../../src/objects/identity.ts";
+import { Witness } from "../../../src/objects/witness.ts";
 import { placementOf, shardsOf, type Placement } from "../../../src/core/placement.ts";
 import type { Coordinator } from "./coordinator.ts";
 import type { Network } from "./network.ts";
 import type { Part } from "./part.ts";
 import type { Owner } from "./scheduler.ts";
 
-type Calls = Record<string, (message: object) => Promise<Reply<unknown>>>;
-
-interface Objects {
-  ledger: (cell: string) => Calls;
-  shard: (index: number) => Calls;
-  directory: () => Calls;
-}
-
-interface Witness {
-  watch: (objects: Objects) => Objects;
-}
+const METHODS = { ledger: ledgerMethods, shard: shardMethods, directory: directoryMethods };
 
 /**
  * An isolate of the Worker. It adds what it has seen to calls (H2), and has a copy of the set of types. All
@@ -28,13 +23,8 @@ export class Isolate {
   readonly #network: Network;
   readonly #coordinator: Coordinator;
   readonly #owner: Owner;
-  // A string, because the module uses the platform's types, which this TypeScript project does not have.
-  // oxlint-disable-next-line typescript/no-unnecessary-type-assertion
-  readonly #module = import("../../../src/objects/witness.ts" as string) as Promise<{
-    Witness: new () => Witness;
-  }>;
   readonly #saveTypes: (set: TypeSet) => Promise<Result<number>>;
-  #witness: Witness | undefined;
+  #witness = new Witness();
   #types: TypesCopy;
   #placement: Placement;
 
@@ -66,26 +56,21 @@ export class Isolate {
     return this.#types;
   }
 
-  /** Starts an isolate that has seen nothing. The first import takes real time. */
-  async restart(): Promise<void> {
-    const { Witness } = await this.#module;
+  /** Starts an isolate that has seen nothing. */
+  restart(): void {
     this.#witness = new Witness();
     this.#placement = this.#coordinator.envelope.placement;
     this.#types = this.#newCopy();
   }
 
   async send<T>(from: Owner, to: Part<object>, method: string, message: object): Promise<Reply<T>> {
-    const send = (watched: object): Promise<Reply<T>> => this.#network.send(from, to, method, watched);
-    const calls: Calls = { [method]: send };
-    const objects = this.#witness?.watch({ ledger: () => calls, shard: () => calls, directory: () => calls });
-    const [kind, number = ""] = to.name.split(" ");
-    const watched =
-      kind === "ledger"
-        ? objects?.ledger(number)
-        : kind === "shard"
-          ? objects?.shard(Number(number))
-          : objects?.directory();
-    const reply = ((await watched?.[method]?.(message)) ?? (await send(message))) as Reply<T>;
+    const [kind, number = ""] = to.name.split(" ") as [keyof typeof METHODS, string?];
+    const part =
+      kind === "ledger" ? ledgerName(number) : kind === "shard" ? shardName(Number(number)) : DIRECTORY_NAME;
+    const level = (METHODS[kind] as MethodList)[method]?.level ?? "peer";
+    const call = { kind, part, method, level, message: message as Envelope };
+    const target = { [method]: (sent: Envelope) => this.#network.send(from, to, method, sent) };
+    const reply = (await intercept([this.#witness], call, target)) as Reply<T>;
     if (!reply.ok && reply.refusal.reason === "PLACEMENT_MISMATCH") this.#learn(reply.refusal.placement);
     return reply;
   }

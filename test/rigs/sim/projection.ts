@@ -67,11 +67,8 @@ export interface GrowthModules {
   isReadyToCut: (state: object) => boolean;
   readSeen: (database: object) => Promise<Result<{ growthPosition: number }>>;
   configOf: (env: object) => { initialShards: number; limits: Limits };
-  objectsOf: (env: object, config: object) => SimulatedDriver["objects"];
-  KnownPlacement: new (shards: number) => {
-    current: Placement;
-    watch: (objects: SimulatedDriver["objects"]) => SimulatedDriver["objects"];
-  };
+  objectsOf: (env: object, config: object, interceptors: readonly object[]) => SimulatedDriver["objects"];
+  KnownPlacement: new (shards: number) => { current: Placement };
   Database: new (env: object, options: object, runtime: object) => object;
 }
 
@@ -402,7 +399,7 @@ export class Cron {
       get envelope() {
         return { version: MESSAGE_VERSION, placement: placement.current };
       },
-      objects: placement.watch(modules.objectsOf(this.#env, config)),
+      objects: modules.objectsOf(this.#env, config, [placement]),
       database: new modules.Database(this.#env, {}, runtime),
       limits: config.limits,
       clock,

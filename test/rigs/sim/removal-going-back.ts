@@ -173,7 +173,7 @@ class Stage {
 
   /** What an operator does before all parts are reconciled. */
   async act(): Promise<void> {
-    if (this.#random.chance(0.5)) await this.#simulation.isolate.restart();
+    if (this.#random.chance(0.5)) this.#simulation.isolate.restart();
     const acts = this.#random.chance(0.3) ? 0 : this.#random.between(1, MOST_ACTS);
     for (let act = 0; act < acts; act += 1) {
       const kinds = { step: 4, cancel: 2, cron: 1, reconcile: 3, finish: 2, crash: 1, pass: 1 };

@@ -258,7 +258,7 @@ export class Simulation {
   /** Registers the cells without faults. */
   async start(): Promise<void> {
     await this.cronJob.load();
-    for (const isolate of [...this.isolates, this.#routerIsolate]) await isolate.restart();
+    for (const isolate of [...this.isolates, this.#routerIsolate]) isolate.restart();
     this.faults.areOff = true;
     // Before the first cell, a message with another placement fixes nothing (P2).
     const { directory, envelope } = this.coordinator;
@@ -323,7 +323,7 @@ export class Simulation {
     const random = this.faults.stream("minute");
     this.scheduler.after(MINUTE_MS, undefined, () => {
       if (this.#isActing && random.chance(0.25)) this.spawn(this.cron());
-      if (this.faults.stream("isolate").chance(0.1)) this.spawn(this.isolate.restart());
+      if (this.faults.stream("isolate").chance(0.1)) this.isolate.restart();
       for (const cell of this.cells)
         if (this.#isActing && cell.isUp && random.chance(0.25))
           this.spawn(activities.reconcile(this, cell, random));

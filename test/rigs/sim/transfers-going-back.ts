@@ -299,7 +299,7 @@ class Stage {
 
   /** An operator accepts all losses, those that the parts have noticed and the others (H4). */
   async reconcile(): Promise<void> {
-    if (this.#random.chance(0.5)) await this.#simulation.isolate.restart();
+    if (this.#random.chance(0.5)) this.#simulation.isolate.restart();
     for (let copies = this.#random.between(0, 3); copies > 0; copies -= 1) await this.#arriveLate();
     for (let round = 0; round < MOST_TRIES && this.#lost.size > 0; round += 1)
       for (const part of this.#random.shuffle([...this.#lost])) await this.#accept(part);

@@ -1,17 +1,23 @@
-import { configOf, type Env } from "../../../src/env.ts";
-import type { CellLedger } from "../../../src/objects/cell-ledger.ts";
-import type { ClaimShard } from "../../../src/objects/claim-shard.ts";
-import type { Directory } from "../../../src/objects/directory.ts";
-import { objectsOf } from "../../../src/objects/objects.ts";
+import type { DirectoryCalls, LedgerCalls, ShardCalls } from "../../../src/core/methods.ts";
+import type { Env } from "../../../src/env.ts";
+import type { CellLedger, ClaimShard, Directory } from "../../../src/objects/durable-objects.ts";
+import { DIRECTORY_NAME, ledgerName, shardName } from "../../../src/objects/identity.ts";
 
 /**
  * The stubs of the objects. With them a test can run code inside an object, ring its alarm and read its
  * storage.
  */
 interface Stubs {
-  ledger(cell: string): DurableObjectStub<CellLedger>;
-  shard(index: number): DurableObjectStub<ClaimShard>;
-  directory(): DurableObjectStub<Directory>;
+  ledger(cell: string): LedgerCalls & DurableObjectStub<CellLedger>;
+  shard(index: number): ShardCalls & DurableObjectStub<ClaimShard>;
+  directory(): DirectoryCalls & DurableObjectStub<Directory>;
 }
 
-export const stubsOf = (env: Env): Stubs => objectsOf(env, configOf(env)) as unknown as Stubs;
+export function stubsOf({ CELL_LEDGER, CLAIM_SHARD, DIRECTORY }: Env): Stubs {
+  const stubs = {
+    ledger: (cell: string) => CELL_LEDGER.getByName(ledgerName(cell)),
+    shard: (index: number) => CLAIM_SHARD.getByName(shardName(index)),
+    directory: () => DIRECTORY.getByName(DIRECTORY_NAME),
+  };
+  return stubs as Stubs;
+}
