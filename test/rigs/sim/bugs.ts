@@ -1372,6 +1372,34 @@ export const bugs: Record<string, Bug> = {
     "if (sent !== undefined && sent.incarnation < point.incarnation) {",
     "if (sent !== undefined && sent.incarnation < point.incarnation) { this.#points.clear();",
   ),
+  "a shard carries out what waited while it noticed its loss": one(
+    "H4",
+    ["I24"],
+    "src/core/shard/shard.ts",
+    "this.#history.isLost || this.#placementGuard.refuseOutdated(message) !== undefined",
+    "this.#placementGuard.refuseOutdated(message) !== undefined",
+  ),
+  "a ledger makes a decision that waited while it noticed its loss": one(
+    "H4",
+    ["I24"],
+    "src/core/ledger/decisions.ts",
+    "if (refusal !== undefined) return { ok: false, refusal }; const row = this.#store.findWhole",
+    "const row = this.#store.findWhole",
+  ),
+  "a shard clears holds after it noticed its loss": one(
+    "H4",
+    ["I24"],
+    "src/core/shard/inquirer.ts",
+    "if (this.#history.isLost) return false; if (answer",
+    "if (answer",
+  ),
+  "a ledger renews a lease after it noticed its loss": one(
+    "H4",
+    ["I24"],
+    "src/core/ledger/renewals.ts",
+    "if (refusal !== undefined) return { ok: false, refusal };",
+    "",
+  ),
   // Durability
   "no write waits for the disk": one(
     "B5",

@@ -56,6 +56,8 @@ export class Disk {
   /** Called when something was written that is not durable yet. */
   onWrite: () => void = () => {};
   onAlarm: () => void = () => {};
+  /** Called when the instance writes although it knows that its storage went back in time. */
+  onStoppedWrite: (points: readonly WritePoint[]) => void = () => {};
   #live = new Connection();
   #durable = new Connection();
   #pending: Entry[] = [];
@@ -97,9 +99,21 @@ export class Disk {
 
   transaction<T>(points: readonly WritePoint[], work: (statements: Statement[]) => T): T {
     const statements: Statement[] = [];
+    const wasStopped = this.#isStopped;
     const value = this.#live.transaction(() => work(statements));
-    if (statements.length > 0) this.#append({ kind: "sql", points, statements });
+    if (statements.length === 0) return value;
+    // An instance may raise its incarnation with work that it then does not carry out.
+    const isIncarnation = statements.every(({ sql }) => / incarnation /.test(sql));
+    if (wasStopped && !isIncarnation) this.onStoppedWrite(points);
+    this.#append({ kind: "sql", points, statements });
     return value;
+  }
+
+  /** Whether the instance knows that its storage went back in time. */
+  get #isStopped(): boolean {
+    if (this.wentBack === 0) return false;
+    const [stored] = this.#live.all("SELECT value FROM meta WHERE name = 'history_lost'", []);
+    return stored !== undefined && (stored as { value: string }).value.includes('"isReconciling":false');
   }
 
   setAlarm(atMs: number | null): void {

@@ -41,10 +41,15 @@ const STREAM_NAMES: Partial<Record<CellCrash, string>> = { before_verify_repair:
 const hasOutcome = ({ decisions }: Exchange): boolean =>
   decisions.some(({ outcome }) => outcome !== "PRECOMMITTED");
 
+/** How long work waits for its transaction while `slowsTurns`, on average. */
+const SLOW_TURN_MS = 20;
+
 /** Draws faults and counts them. `areOff` ends all faults. */
 export class Faults {
   readonly counts = new Map<string, number>();
   areOff = false;
+  /** Whether work waits long for its transaction, also while `areOff`. */
+  slowsTurns = false;
   /** Whether every answer to an exchange is lost, also while `areOff`. */
   losesExchanges = false;
   /** Whether no exchange arrives, also while `areOff`. */
@@ -144,6 +149,7 @@ export class Faults {
   }
 
   turnMs(part: string): number {
+    if (this.slowsTurns) return this.stream(`turn ${part}`).exponential(SLOW_TURN_MS);
     const { turnMs } = this.#settings;
     return turnMs === 0 ? 0 : this.stream(`turn ${part}`).exponential(turnMs);
   }

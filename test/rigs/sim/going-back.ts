@@ -2,6 +2,7 @@ import type { Reply, Told } from "../../../src/core/messages.ts";
 import { LedgerHistory, type LedgerPoint } from "../../../src/client/ledger-history.ts";
 import { historyHeaderOf } from "../../../src/http/history-header.ts";
 import { bucketType } from "../../support/types.ts";
+import { callAtOnce, pointsOf, type Points } from "./calls-at-once.ts";
 import type { Cell } from "./cell.ts";
 import type { LocalRow, Name } from "./local.ts";
 import { opsOf, read, type Made } from "./made-leases.ts";
@@ -29,9 +30,13 @@ export async function goBack(simulation: Simulation): Promise<void> {
   await stage.makeLostLeases();
   await stage.copyToD1();
   simulation.endJudging();
+  const points = pointsOf(simulation.coordinator.parts);
   await stage.restore(versions);
   if (stage.isRemembered) await stage.callThroughIsolate();
-  else simulation.isolate.restart();
+  else {
+    simulation.isolate.restart();
+    await stage.callAtOnce(points);
+  }
   await stage.visitAsCron();
   if (stage.kind === "whole") await stage.askAsCells(earlyPoints);
   await stage.loseAnswers();
@@ -283,6 +288,13 @@ class Stage {
       if (wasAsked)
         this.#checkTold(part, beginner === undefined ? "the Worker" : "a begin through the Worker");
     }
+  }
+
+  /** In some runs, other calls wait for their transactions while parts notice their losses. */
+  async callAtOnce(points: Points): Promise<void> {
+    const random = this.#simulation.faults.stream("calls at once");
+    if (random.chance(0.4))
+      await callAtOnce(this.#simulation, this.#restored, points, (part) => this.#newRowOn(part), random);
   }
 
   /** Begins a lease. Returns whether the ledger has asked the shard: a full ledger asks nobody (S3). */

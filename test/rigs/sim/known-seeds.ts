@@ -102,6 +102,7 @@ const neededBy: readonly (readonly [invariants: readonly string[], has: Has])[] 
   [["I31", "I32"], ({ routers }) => routers !== undefined],
   [["I45", "I46"], ({ scrubMs }) => scrubMs !== undefined],
   [["I47", "I48", "I49"], ({ growth }) => growth !== undefined],
+  [["I24"], (_, ending) => !["scrubs", "removal"].includes(ending)],
   [["I26", "I39"], (_, ending) => ending === "directory"],
   [["I36", "I37"], (_, ending) => ending === "removal" || ending === "removal that goes back"],
   [["I38"], (_, ending) => ending === "removal that goes back"],

@@ -1,7 +1,9 @@
 import type { Ports } from "../../../src/core/ports.ts";
+import type { WritePoint } from "../../../src/core/write-points.ts";
 import { Disk, InstanceSql } from "./disk.ts";
 import type { Faults } from "./faults.ts";
 import type { Owner, Scheduler } from "./scheduler.ts";
+import { Violation } from "./violation.ts";
 
 /**
  * The platform retries a failed alarm six times, the first time after 2 s, and doubles each pause. Then the
@@ -10,10 +12,22 @@ import type { Owner, Scheduler } from "./scheduler.ts";
 const ALARM_RETRIES = 6;
 const ALARM_PAUSE_MS = 2_000;
 
+/** What a part writes after it has noticed that it went back in time (H4). */
+const STOPPED_WRITES: ReadonlySet<WritePoint> = new Set([
+  "advance_applied",
+  "prune",
+  "fence",
+  "rebuild_leases",
+  "accept_loss",
+  "restore_directory",
+]);
+
 export interface PartContext {
   scheduler: Scheduler;
   faults: Faults;
   log: (part: string, event: string, fields: Record<string, unknown>) => void;
+  /** The run has violated something. */
+  fail: (violation: Violation) => void;
 }
 
 /** One instance of an object. A replaced instance keeps running without its storage until it notices. */
@@ -81,6 +95,11 @@ export class Part<T extends object> {
     this.#context = context;
     this.#make = make;
     this.disk.onWrite = () => this.#wrote();
+    this.disk.onStoppedWrite = (points) => {
+      if (points.some((point) => STOPPED_WRITES.has(point))) return;
+      const message = `${name} has gone back in time and knows it, but writes ${points.join(", ")}`;
+      context.fail(new Violation("I24", message));
+    };
     this.disk.onAlarm = () => {
       if (this.alarmLost) context.faults.count("alarm_restored");
       this.alarmLost = false;

@@ -150,7 +150,7 @@ export class Simulation {
     };
     this.coordinator = new Coordinator(
       settings,
-      { scheduler: this.scheduler, faults: this.faults, log },
+      { scheduler: this.scheduler, faults: this.faults, log, fail: (violation) => this.fail(violation) },
       network,
     );
     this.isolates = [0, 1, 2].map(
