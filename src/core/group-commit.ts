@@ -1,5 +1,7 @@
 import { FairQueue } from "./fair-queue.ts";
-import type { Clock, Halt, Sql } from "./ports.ts";
+import type { History } from "./history.ts";
+import type { Ports } from "./ports.ts";
+import { ok, type Result } from "./refusal.ts";
 import type { WritePoint } from "./write-points.ts";
 
 /**
@@ -11,10 +13,17 @@ const MAX_WEIGHT = 4_000;
 /** The owner of work that belongs to no cell. */
 const NO_OWNER = "";
 
+interface SubmitOptions {
+  weight?: number;
+  owner?: string;
+  evenIfStopped?: boolean;
+}
+
 interface Item {
   point: WritePoint;
   weight: number;
-  work: () => unknown;
+  evenIfStopped: boolean;
+  work: () => Result<unknown> | void;
   resolve: (value: never) => void;
   reject: (error: unknown) => void;
 }
@@ -25,13 +34,15 @@ interface Item {
  * item is synchronous and sees what the items before it wrote. Its promise resolves when the transaction is
  * durable (B5, C2).
  *
+ * A part may notice that it has gone back in time while work waits for its transaction. Then the work is not
+ * carried out, and its promise resolves with the refusal, once the loss is durable (M1, H4).
+ *
  * If an item or the disk fails, the write may or may not be durable. Therefore the instance ends and answers
  * no caller (B5).
  */
 export class GroupCommit {
-  readonly #sql: Sql;
-  readonly #clock: Clock;
-  readonly #halt: Halt;
+  readonly #ports: Pick<Ports, "sql" | "clock" | "halt">;
+  readonly #history: Pick<History, "refusal">;
   readonly #alongside: () => void;
   readonly #durable: () => void;
   readonly #maxWeight: number;
@@ -44,35 +55,35 @@ export class GroupCommit {
    * @param maxWeight the largest weight of one transaction, in rows
    */
   constructor(
-    sql: Sql,
-    clock: Clock,
-    halt: Halt,
+    ports: Pick<Ports, "sql" | "clock" | "halt">,
+    history: Pick<History, "refusal">,
     alongside: () => void = () => {},
     durable: () => void = () => {},
     maxWeight: number = MAX_WEIGHT,
   ) {
-    this.#sql = sql;
-    this.#clock = clock;
-    this.#halt = halt;
+    this.#ports = ports;
+    this.#history = history;
     this.#alongside = alongside;
     this.#durable = durable;
     this.#maxWeight = maxWeight;
   }
 
   /**
-   * Queues `work` for the next transaction.
+   * Queues `work` for the next transaction. Resolves with its result, or with the reason why a part that has
+   * gone back in time did not carry it out.
    *
    * @param weight roughly how many rows the work touches
    * @param owner the cell whose work it is; cells get their turns one after the other, and the work of one
    *   owner is done in its order
+   * @param evenIfStopped also carries it out in a part that has gone back in time
    */
-  submit<T>(
+  submit<T = void>(
     point: WritePoint,
-    work: () => T extends PromiseLike<unknown> ? never : T,
-    { weight = 8, owner = NO_OWNER }: { weight?: number; owner?: string } = {},
-  ): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      this.#queue.push(owner, { point, weight, work, resolve, reject });
+    work: () => Result<T> | void,
+    { weight = 8, owner = NO_OWNER, evenIfStopped = false }: SubmitOptions = {},
+  ): Promise<Result<T>> {
+    return new Promise((resolve, reject) => {
+      this.#queue.push(owner, { point, weight, evenIfStopped, work, resolve, reject });
       if (!this.#draining) void this.#drain();
     });
   }
@@ -92,24 +103,32 @@ export class GroupCommit {
     while (this.#queue.length > 0) {
       let items: Item[] = [];
       try {
-        await this.#clock.turn();
+        await this.#ports.clock.turn();
         items = this.#take();
-        const points = [...new Set(items.map(({ point }) => point))];
-        const values = this.#sql.transaction(points, () => {
-          const done = items.map(({ work }) => work());
-          this.#alongside();
-          return done;
-        });
-        await this.#sql.flush();
-        this.#durable();
-        for (const [index, { resolve }] of items.entries()) resolve(values[index] as never);
+        const { refusal } = this.#history;
+        const allowed = refusal === undefined ? items : items.filter(({ evenIfStopped }) => evenIfStopped);
+        const results = allowed.length === 0 ? [] : this.#carryOut(allowed);
+        await this.#ports.sql.flush();
+        if (allowed.length > 0) this.#durable();
+        for (const [index, { resolve }] of allowed.entries()) resolve(results[index] as never);
+        if (refusal !== undefined)
+          for (const item of items) if (!item.evenIfStopped) item.resolve({ ok: false, refusal } as never);
       } catch (error) {
         for (const { reject } of [...items, ...this.#queue.drain()]) reject(error);
-        this.#halt(error);
+        this.#ports.halt(error);
         return;
       }
     }
     this.#draining = false;
+  }
+
+  #carryOut(items: readonly Item[]): Result<unknown>[] {
+    const points = [...new Set(items.map(({ point }) => point))];
+    return this.#ports.sql.transaction(points, () => {
+      const results = items.map(({ work }) => work() ?? ok(undefined));
+      this.#alongside();
+      return results;
+    });
   }
 
   /**

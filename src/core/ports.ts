@@ -53,7 +53,7 @@ export interface Alarm {
 }
 
 /** Ends this instance, which must send nothing afterwards. Only what is durable counts (B5). */
-export type Halt = (reason: unknown) => void;
+type Halt = (reason: unknown) => void;
 
 /** Writes one line of the structured log. It must never contain a name, a key or a token. */
 export type Log = (event: string, fields: Record<string, string | number | boolean>) => void;

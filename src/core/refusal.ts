@@ -113,6 +113,16 @@ export type Result<T> = { ok: true; value: T } | { ok: false; refusal: Refusal }
 
 export const ok = <T>(value: T): Result<T> => ({ ok: true, value });
 
+/** Returns all values, or the first refusal. */
+export function valuesOf<T>(results: readonly Result<T>[]): Result<T[]> {
+  const values: T[] = [];
+  for (const result of results) {
+    if (!result.ok) return result;
+    values.push(result.value);
+  }
+  return ok(values);
+}
+
 /** The refusal of a change that was based on an older version (A2). */
 export const changedMeanwhile = (what: string): { ok: false; refusal: Refusal } =>
   refused(

@@ -1,32 +1,37 @@
 import { expect, test } from "vitest";
 import { GroupCommit } from "../../src/core/group-commit.ts";
+import { ok, refused, type Refusal } from "../../src/core/refusal.ts";
 import { NodeSql } from "../support/node-sql.ts";
 import { VirtualClock } from "../support/virtual-clock.ts";
 
-function start(): { sql: NodeSql; commits: GroupCommit; halts: unknown[] } {
+function start(): {
+  sql: NodeSql;
+  commits: GroupCommit;
+  halts: unknown[];
+  history: { refusal: Refusal | undefined };
+} {
   const sql = new NodeSql();
   sql.database.exec("CREATE TABLE t (n INTEGER NOT NULL)");
   const halts: unknown[] = [];
-  return {
-    sql,
-    commits: new GroupCommit(sql, new VirtualClock(), (reason) => void halts.push(reason)),
-    halts,
-  };
+  const history: { refusal: Refusal | undefined } = { refusal: undefined };
+  const halt = (reason: unknown): void => void halts.push(reason);
+  const commits = new GroupCommit({ sql, clock: new VirtualClock(), halt }, history);
+  return { sql, commits, halts, history };
 }
 
 const rows = (sql: NodeSql): number[] =>
   sql.all<{ n: number }>("SELECT n FROM t ORDER BY n").map(({ n }) => n);
 const insert = (sql: NodeSql, n: number) => () => {
   sql.all("INSERT INTO t (n) VALUES (?)", n);
-  return n;
+  return ok(n);
 };
 
 test("[N1] work that is ready together shares one transaction; each item has its own result", async () => {
   const { sql, commits } = start();
   const before = sql.counts.transactions;
-  expect(await Promise.all([1, 2, 3].map((n) => commits.submit("exchange", insert(sql, n))))).toEqual([
-    1, 2, 3,
-  ]);
+  expect(await Promise.all([1, 2, 3].map((n) => commits.submit("exchange", insert(sql, n))))).toEqual(
+    [1, 2, 3].map(ok),
+  );
   expect(sql.counts.transactions - before).toBe(1);
   expect(rows(sql)).toEqual([1, 2, 3]);
 });
@@ -35,7 +40,7 @@ test("[M1] [B5] an item that throws rolls the transaction back and ends the inst
   const { sql, commits, halts } = start();
   const works = [
     commits.submit("exchange", insert(sql, 1)),
-    commits.submit("exchange", (): number => {
+    commits.submit("exchange", (): void => {
       throw new Error("a bug");
     }),
   ];
@@ -47,7 +52,7 @@ test("[M1] [B5] an item that throws rolls the transaction back and ends the inst
 test("[M1] work is synchronous: a promise does not compile", () => {
   const { commits } = start();
   // @ts-expect-error -- an await inside a transaction would commit it half done
-  const asynchronous = (): unknown => commits.submit("exchange", async () => 1);
+  const asynchronous = (): unknown => commits.submit("exchange", async () => ok(1));
   expect(asynchronous).toBeTypeOf("function");
 });
 
@@ -72,8 +77,11 @@ test("[B5] a clock that fails ends the instance, so that no caller waits forever
   const halts: unknown[] = [];
   const clock = new VirtualClock();
   clock.turn = () => Promise.reject(new Error("too many timers"));
-  const commits = new GroupCommit(sql, clock, (reason) => void halts.push(reason));
-  await expect(commits.submit("exchange", () => 1)).rejects.toThrow("too many timers");
+  const commits = new GroupCommit(
+    { sql, clock, halt: (reason) => void halts.push(reason) },
+    { refusal: undefined },
+  );
+  await expect(commits.submit("exchange", () => ok(1))).rejects.toThrow("too many timers");
   expect(halts).toHaveLength(1);
 });
 
@@ -88,4 +96,31 @@ test("[M7] [N1] cells take turns, and the work of one cell is done in its order"
   await Promise.all([...all, work("b", 9)]);
   // A transaction has room for four. The other cell is in the first, behind one item of the busy cell.
   expect(done).toEqual(["a1", "b9", "a2", "a3", "a4", "a5", "a6", "a7", "a8"]);
+});
+
+test("[H4] [M1] work that waits while a loss is noticed is refused, once the loss is durable", async () => {
+  const { sql, commits, history } = start();
+  const lost = refused("UNAVAILABLE", "lost");
+  const release = sql.holdFlushes();
+  let answered = false;
+  const work = commits.submit("exchange", insert(sql, 1)).finally(() => (answered = true));
+  history.refusal = lost.refusal;
+  const before = sql.counts.transactions;
+  await new VirtualClock().pass(0);
+  expect(answered).toBe(false);
+  release();
+  expect(await work).toEqual(lost);
+  expect([rows(sql), sql.counts.transactions - before]).toEqual([[], 0]);
+});
+
+test("[H6] the work that accepts a loss is carried out, and the work beside it is not", async () => {
+  const { sql, commits, history } = start();
+  const lost = refused("UNAVAILABLE", "lost");
+  history.refusal = lost.refusal;
+  const works = [
+    commits.submit("exchange", insert(sql, 1)),
+    commits.submit("accept_loss", insert(sql, 2), { evenIfStopped: true }),
+  ];
+  expect(await Promise.all(works)).toEqual([lost, ok(2)]);
+  expect(rows(sql)).toEqual([2]);
 });

@@ -4,6 +4,7 @@ import { GroupCommit } from "../../src/core/group-commit.ts";
 import { readLimits } from "../../src/core/limits.ts";
 import { migrate, readMetaNumber, writeMeta } from "../../src/core/meta.ts";
 import { AlarmSchedule } from "../../src/core/alarm-schedule.ts";
+import { ok } from "../../src/core/refusal.ts";
 import { NodeSql } from "../support/node-sql.ts";
 import { VirtualClock } from "../support/virtual-clock.ts";
 
@@ -109,9 +110,12 @@ test("[B5] if a transaction fails, the work that waits for the next one fails to
   const sql = new NodeSql();
   sql.database.exec("CREATE TABLE t (n INTEGER NOT NULL)");
   let halts = 0;
-  const commits = new GroupCommit(sql, new VirtualClock(), () => void (halts += 1));
-  const insert = (n: number) => () => sql.all("INSERT INTO t (n) VALUES (?)", n).length;
-  const failing = (): number => {
+  const commits = new GroupCommit(
+    { sql, clock: new VirtualClock(), halt: () => void (halts += 1) },
+    { refusal: undefined },
+  );
+  const insert = (n: number) => () => void sql.all("INSERT INTO t (n) VALUES (?)", n);
+  const failing = (): void => {
     throw new Error("a bug");
   };
   // The second item is too heavy for the same transaction.
@@ -133,12 +137,11 @@ test("[N1] later work gets a transaction of its own, and each one runs the `alon
   sql.database.exec("CREATE TABLE t (n INTEGER NOT NULL)");
   let alongside = 0;
   const commits = new GroupCommit(
-    sql,
-    new VirtualClock(),
-    () => {},
+    { sql, clock: new VirtualClock(), halt: () => {} },
+    { refusal: undefined },
     () => void (alongside += 1),
   );
-  const insert = (n: number) => () => sql.all("INSERT INTO t (n) VALUES (?)", n).length;
+  const insert = (n: number) => () => void sql.all("INSERT INTO t (n) VALUES (?)", n);
   for (const n of [1, 2]) await commits.submit("exchange", insert(n));
   // With the default weight, 500 items fit into one transaction.
   await Promise.all(Array.from({ length: 501 }, (_, n) => commits.submit("exchange", insert(n))));
@@ -147,12 +150,12 @@ test("[N1] later work gets a transaction of its own, and each one runs the `alon
 
 test("[C2] submitted work is not answered before it is durable", async () => {
   const sql = new NodeSql();
-  const commits = new GroupCommit(sql, new VirtualClock(), () => {});
+  const commits = new GroupCommit({ sql, clock: new VirtualClock(), halt: () => {} }, { refusal: undefined });
   const release = sql.holdFlushes();
   let answered = false;
-  const work = commits.submit("exchange", () => 7).finally(() => (answered = true));
+  const work = commits.submit("exchange", () => ok(7)).finally(() => (answered = true));
   await new VirtualClock().pass(0);
   expect(answered).toBe(false);
   release();
-  expect(await work).toBe(7);
+  expect(await work).toEqual(ok(7));
 });

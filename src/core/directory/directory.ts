@@ -99,9 +99,8 @@ export class Directory implements DirectoryCalls {
     const store = (this.#store = new DirectoryStore(ports.sql));
     const history = (this.#history = new History(ports, "the directory", store.position));
     this.#commits = new GroupCommit(
-      ports.sql,
-      ports.clock,
-      ports.halt,
+      ports,
+      history,
       () => {
         if (store.storePosition()) history.raise();
       },
@@ -543,9 +542,8 @@ export class Directory implements DirectoryCalls {
     const before = await this.#refusalOf(message);
     if (before !== undefined) return { ok: false, refusal: before };
     return this.#commits.submit(point, () => {
-      // Another first cell may have been registered during the wait, with another placement, and a loss may
-      // have been noticed (M1, P2, H4).
-      const refusal = this.#history.refusal ?? this.#refusePlacement(message);
+      // Another first cell may have been registered during the wait, with another placement (M1, P2).
+      const refusal = this.#refusePlacement(message);
       return refusal === undefined ? work() : { ok: false, refusal };
     });
   }

@@ -52,10 +52,10 @@ export class DirectoryReconciler {
       const isExamined = this.#history.isLost || isDeclared;
       return ok(this.#answer(isExamined ? this.#missingOf(page) : NOTHING));
     }
-    const weight = 2 * (page.cells.length + page.keys.length);
-    const { missing, durable } = await this.#commits.submit("restore_directory", () => this.#restore(page), {
-      weight,
-    });
+    const options = { weight: 2 * (page.cells.length + page.keys.length), evenIfStopped: true };
+    const restored = await this.#commits.submit("restore_directory", () => ok(this.#restore(page)), options);
+    if (!restored.ok) return restored;
+    const { missing, durable } = restored.value;
     if (durable !== undefined) {
       durable();
       const { point } = this.#history;

@@ -347,7 +347,10 @@ export class Begins {
     const isOver = (nowMs: number): boolean => nowMs >= deadlineMs || nowMs < startedAtMs;
     // The first transaction of an instance raises its incarnation, which must be durable before the instance
     // starts an attempt, so that attempts are never reused (B3).
-    if (!this.#history.isRaised) await this.#commits.submit("raise_incarnation", () => null);
+    if (!this.#history.isRaised) {
+      const raised = await this.#commits.submit("raise_incarnation", () => {});
+      if (!raised.ok) return raised;
+    }
     for (let round = 0; ; round += 1) {
       if (!this.#isCurrent(running)) return rolledBack();
       this.#place(running);
@@ -499,8 +502,6 @@ export class Begins {
    * not allow it (X1), or the entry of an operator's begin has no room (O3).
    */
   grantRefusal(request: BeginRequest): Refusal | undefined {
-    // An answer of a shard may have shown that this ledger has gone back in time (H4).
-    if (this.#history.refusal !== undefined) return this.#history.refusal;
     // The ledger of the source knows its revoked keys, and the Worker has asked it (Y7).
     const isForeign = request.transfer?.party === "from";
     const refusal =

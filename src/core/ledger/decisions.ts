@@ -1,5 +1,4 @@
 import type { GroupCommit } from "../group-commit.ts";
-import type { History } from "../history.ts";
 import type { Limits } from "../limits.ts";
 import type { DecideRequest, PlacedLease } from "../messages.ts";
 import type { LedgerCounters } from "../metrics/ledger-counters.ts";
@@ -33,7 +32,6 @@ export class Decisions {
   readonly #store: LedgerStore;
   readonly #commits: GroupCommit;
   readonly #positions: Positions;
-  readonly #history: History;
   readonly #begins: Begins;
   readonly #deliveries: Deliveries;
   readonly #counters: LedgerCounters;
@@ -47,7 +45,6 @@ export class Decisions {
     store: LedgerStore,
     commits: GroupCommit,
     positions: Positions,
-    history: History,
     begins: Begins,
     deliveries: Deliveries,
     counters: LedgerCounters,
@@ -59,7 +56,6 @@ export class Decisions {
     this.#store = store;
     this.#commits = commits;
     this.#positions = positions;
-    this.#history = history;
     this.#begins = begins;
     this.#deliveries = deliveries;
     this.#counters = counters;
@@ -100,9 +96,6 @@ export class Decisions {
 
   /** Runs in one transaction: reads the row again, and decides it if it is undecided (C1, M1). */
   #write(request: DecideRequest, transfer: TransferDecision | undefined): Result<LeaseRow> {
-    // The loss may have been noticed while the call waited for its transaction (H4).
-    const { refusal } = this.#history;
-    if (refusal !== undefined) return { ok: false, refusal };
     const row = this.#store.findWhole(request.lease);
     if (row === undefined && transfer === undefined) return this.#writeFence(request);
     if (row === undefined) return refused("NOT_FOUND", "this cell has no lease with this id");

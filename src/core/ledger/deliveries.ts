@@ -324,7 +324,7 @@ export class Deliveries {
   }
 
   /** Drops batches of applied decisions, and stores how far all of them are dropped. */
-  #advance(): null {
+  #advance(): void {
     this.#store.times.note(this.#ports.clock.now(), this.#store.lastPosition());
     const leases = [...this.#applied.keys()].slice(0, STEP_BATCHES);
     if (leases.length > 0) this.#store.dropBatches(leases);
@@ -334,7 +334,6 @@ export class Deliveries {
     // the drop (H3).
     if (leases.length > 0 || applied > this.#store.appliedPosition || !this.#directory.isStored)
       this.#store.setApplied(applied, this.#links.points, this.#directory.point);
-    return null;
   }
 
   /** Keeps an alarm set while there is work (M3). */

@@ -128,7 +128,14 @@ export class Ledger implements LedgerCalls {
   readonly #startedAtMs: number;
   #halted = false;
 
-  constructor(cell: string, ports: Ports, limits: Limits, peers: Pick<Peers, "shard" | "directory">) {
+  constructor(cell: string, platform: Ports, limits: Limits, peers: Pick<Peers, "shard" | "directory">) {
+    const ports: Ports = {
+      ...platform,
+      halt: (reason) => {
+        this.#halted = true;
+        platform.halt(reason);
+      },
+    };
     migrate(ports.sql, ledgerSchema);
     this.#ports = ports;
     this.#limits = limits;
@@ -154,22 +161,17 @@ export class Ledger implements LedgerCalls {
       peers,
       () => this.#halted,
     ));
-    const halt = (reason: unknown): void => {
-      this.#halted = true;
-      ports.halt(reason);
-    };
     this.#directory = new SeenDirectory(this.#store);
     this.#deliveries = new Deliveries(ports, limits, this.#store, links, this.#directory, cell);
     this.#reads = new ReadLimiter(ports.clock, limits);
     this.#commits = new GroupCommit(
-      ports.sql,
-      ports.clock,
-      halt,
+      ports,
+      this.#history,
       () => this.#history.raise(),
       () => this.#history.madeDurable(positions.last),
     );
     this.#contradictions = new Contradictions(ports);
-    this.#statusReports = new StatusReports(ports, limits, this.#contradictions, halt);
+    this.#statusReports = new StatusReports(ports, limits, this.#contradictions, this.#history);
     this.#audit = new Audit(ports, limits, `the ledger of cell ${cell}`);
     const leaseAudit = new LeaseAudit(this.#audit, cell);
     this.#begins = new Begins(
@@ -191,7 +193,6 @@ export class Ledger implements LedgerCalls {
       this.#store,
       this.#commits,
       positions,
-      this.#history,
       this.#begins,
       this.#deliveries,
       this.#counters,
@@ -211,7 +212,7 @@ export class Ledger implements LedgerCalls {
       this.#audit,
       this.#links,
     );
-    this.#renewals = new Renewals(ports, this.#store, this.#history, halt);
+    this.#renewals = new Renewals(ports, this.#store, this.#history);
     this.#removal = new Removal(
       cell,
       ports,
@@ -245,7 +246,7 @@ export class Ledger implements LedgerCalls {
       this.#placementGuard,
     );
     const leases = new LedgerScrub(cell, ports.clock, limits, this.#store, this.#deliveries, links, peers);
-    this.#scrub = new Scrub(ports, limits, this.#history, halt, (cursor, step) => leases.check(cursor, step));
+    this.#scrub = new Scrub(ports, limits, this.#history, (cursor, step) => leases.check(cursor, step));
   }
 
   begin(request: BeginRequest): Promise<Reply<BeginAnswer>> {
@@ -410,9 +411,7 @@ export class Ledger implements LedgerCalls {
           answerQuestion(this.#store, this.#begins, this.#history, message.shard, question),
         );
         await this.#ports.sql.flush();
-        // The loss may have been noticed during the wait (M1, H4).
-        const { refusal, point = null } = this.#history;
-        return refusal === undefined ? ok({ verdicts, point }) : { ok: false, refusal };
+        return ok({ verdicts, point: this.#history.point ?? null });
       },
       `shard ${message.shard}`,
     );
@@ -601,23 +600,14 @@ export class Ledger implements LedgerCalls {
   pullAudit(message: PullAudit): Promise<Reply<AuditPage>> {
     return this.#answer(message, async () => {
       const { copied, limit } = message;
-      if (copied !== null)
-        await this.#commits.submit("forget_audit", () => {
-          this.#audit.forget(copied);
-          return null;
-        });
+      if (copied !== null) await this.#commits.submit("forget_audit", () => this.#audit.forget(copied));
       return this.#durable(ok(this.#audit.page(limit)));
     });
   }
 
   /** Checks the next leases of this ledger, or the first ones (Z1). */
   scrub(message: ScrubStep): Promise<Reply<ScrubStatus>> {
-    return this.#answer(message, async () => {
-      const reply = await this.#durable(await this.#scrub.step(message));
-      // The loss may have been noticed during the wait (M1, H4).
-      const { refusal } = this.#history;
-      return refusal === undefined ? reply : { ok: false, refusal };
-    });
+    return this.#answer(message, async () => this.#durable(await this.#scrub.step(message)));
   }
 
   /** What an answer tells besides its content. To be called when the answer is complete. */
@@ -722,8 +712,11 @@ export class Ledger implements LedgerCalls {
       (await this.#placementGuard.admit(message)) ?? unfit() ?? this.#history.refuse(message.seen, sender);
     if (refusal === undefined && message.shards !== undefined) this.#links.learn(message.shards);
     const reply = refusal === undefined ? await work() : { ok: false as const, refusal };
+    // The loss may have been noticed during the wait (M1, H4).
+    const { refusal: lost } = this.#history;
+    if (lost === undefined) return reply;
     // Whoever learns of the loss can rely on it, also after a crash (H4).
-    return this.#history.isLost ? this.#durable(reply) : reply;
+    return this.#durable({ ok: false, refusal: refusal ?? lost });
   }
 
   async #durable<T>(reply: Reply<T>): Promise<Reply<T>> {

@@ -74,7 +74,9 @@ export class Pruner {
       const old = this.#oldOutcomes(kind);
       const done = old.filter(({ applied }) => applied === 1);
       if (done.length > 0) {
-        await this.#commits.submit("prune", () => this.#forget(kind, done), { weight: done.length });
+        const weight = done.length;
+        const forgotten = await this.#commits.submit("prune", () => this.#forget(kind, done), { weight });
+        if (!forgotten.ok) return { total, more: false };
         total += done.length;
       }
       if (old.length < STEP_ROWS) {
@@ -102,10 +104,9 @@ export class Pruner {
     return young === -1 ? rows : rows.slice(0, young);
   }
 
-  #forget(kind: 1 | 2, rows: readonly OutcomeRow[]): null {
+  #forget(kind: 1 | 2, rows: readonly OutcomeRow[]): void {
     this.#store.forget(rows);
     if (kind === 2) this.#decisions.forgotten(rows.length);
-    return null;
   }
 
   /** Whether an outcome, or a fence without a begin (2), is old enough to be forgotten (S1, C7). */

@@ -24,7 +24,7 @@ import type { Peers } from "../methods.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
 import { shardsOf } from "../placement.ts";
 import type { Answer, Ports } from "../ports.ts";
-import { ok, refused, type Refusal } from "../refusal.ts";
+import { ok, refused, type Refusal, type Result } from "../refusal.ts";
 import type { Begins } from "./begins.ts";
 import type { Deliveries } from "./deliveries.ts";
 import { decodeExecutions, encodeExecutions } from "./executions.ts";
@@ -166,14 +166,17 @@ export class LedgerReconciler {
         for (const { incarnation } of [...holds, ...ranges])
           findings.seen = abovePoints(findings.seen, { incarnation, position: 0 });
         const from = { shard, incarnation: point?.incarnation ?? 0, seen: findings.seen.position };
-        const work = (): readonly { lease: string }[] => [
-          ...this.#rebuild(shard, holds, from.incarnation, from.seen, request.dryRun),
-          ...ranges.filter((range) => this.#rebuildTransfer(range, from, request)),
-        ];
-        const forgotten =
+        const work = (): Result<{ lease: string }[]> =>
+          ok([
+            ...this.#rebuild(shard, holds, from.incarnation, from.seen, request.dryRun),
+            ...ranges.filter((range) => this.#rebuildTransfer(range, from, request)),
+          ]);
+        const weight = holds.length * 2;
+        const rebuilt =
           request.dryRun || holds.length + ranges.length === 0
             ? work()
-            : await this.#commits.submit("rebuild_leases", work, { weight: holds.length * 2 });
+            : await this.#commits.submit("rebuild_leases", work, { weight, evenIfStopped: true });
+        const forgotten = rebuilt.ok ? rebuilt.value : [];
         // Nothing is sent before the loss is accepted. Then the alarm repeats it.
         if (!request.dryRun) for (const { lease } of ranges) await this.#deliveries.deliver(lease);
         found.holds += forgotten.length;
@@ -385,7 +388,7 @@ export class LedgerReconciler {
 
   async #accept({ seen, leases }: Findings, request: ReconcileLedger): Promise<void> {
     const { revokedKeys, removedAtMs, operator } = request;
-    const accepted = await this.#commits.submit("accept_loss", () => {
+    const accept = (): Result<() => void> => {
       const firstPosition = this.#positions.last + 1;
       this.#positions.raiseTo(Math.min(seen.position, MAX_BELIEVED) + POSITION_MARGIN);
       // D1 may have an outcome of a lease that is open again, and takes over only what is later.
@@ -408,9 +411,10 @@ export class LedgerReconciler {
         before: { state: this.#history.state },
         after: { state: "complete", rebuilt_leases: leases.size },
       });
-      return { durable: this.#history.accept(seen, firstPosition) };
-    });
-    accepted.durable();
+      return ok(this.#history.accept(seen, firstPosition));
+    };
+    const accepted = await this.#commits.submit("accept_loss", accept, { evenIfStopped: true });
+    if (accepted.ok) accepted.value();
   }
 }
 

@@ -1,7 +1,7 @@
 import { GroupCommit } from "../group-commit.ts";
 import type { History } from "../history.ts";
 import type { Lease, RenewRequest } from "../messages.ts";
-import type { Halt, Ports } from "../ports.ts";
+import type { Ports } from "../ports.ts";
 import { ok, refused, type Result } from "../refusal.ts";
 import { decidedOtherwise } from "./decided-otherwise.ts";
 import type { LedgerStore } from "./store.ts";
@@ -15,16 +15,14 @@ const MIN_INTERVAL_MS = 1_000;
  * incarnations, and a renewal that is lost makes a lease look stale sooner, which decides nothing either.
  */
 export class Renewals {
-  readonly #ports: Pick<Ports, "sql" | "clock">;
+  readonly #ports: Pick<Ports, "sql" | "clock" | "halt">;
   readonly #store: LedgerStore;
-  readonly #history: History;
   readonly #commits: GroupCommit;
 
-  constructor(ports: Pick<Ports, "sql" | "clock">, store: LedgerStore, history: History, halt: Halt) {
+  constructor(ports: Pick<Ports, "sql" | "clock" | "halt">, store: LedgerStore, history: History) {
     this.#ports = ports;
     this.#store = store;
-    this.#history = history;
-    this.#commits = new GroupCommit(ports.sql, ports.clock, halt);
+    this.#commits = new GroupCommit(ports, history);
   }
 
   renew(request: RenewRequest): Promise<Result<Lease>> {
@@ -33,8 +31,6 @@ export class Renewals {
 
   /** Reads the row in the transaction that writes it, because it may have been decided meanwhile (M1). */
   #write({ lease, reason }: RenewRequest): Result<Lease> {
-    const { refusal } = this.#history;
-    if (refusal !== undefined) return { ok: false, refusal };
     const row = this.#store.find(lease);
     if (row === undefined || row.transfer !== null)
       return refused("NOT_FOUND", "this cell has no lease with this id");

@@ -1,13 +1,14 @@
 import { GroupCommit } from "../group-commit.ts";
+import type { History } from "../history.ts";
 import type { Limits } from "../limits.ts";
 import type { Reply, ReportStatus } from "../messages.ts";
 import { deleteMeta, readMeta, writeMeta } from "../meta.ts";
-import type { Halt, Ports } from "../ports.ts";
+import type { Ports } from "../ports.ts";
 import { ok, refused } from "../refusal.ts";
 import type { Contradictions } from "./contradictions.ts";
 import type { ReportedStatus, RunAges, RunTimes, StatusReport, StoredStatus } from "../status.ts";
 
-type StatusPorts = Pick<Ports, "sql" | "clock">;
+type StatusPorts = Pick<Ports, "sql" | "clock" | "halt">;
 
 /**
  * What the cell says of itself: one row, which each report replaces. It decides nothing (U1). It has
@@ -20,11 +21,11 @@ export class StatusReports {
   readonly #contradictions: Contradictions;
   readonly #commits: GroupCommit;
 
-  constructor(ports: StatusPorts, limits: Limits, contradictions: Contradictions, halt: Halt) {
+  constructor(ports: StatusPorts, limits: Limits, contradictions: Contradictions, history: History) {
     this.#ports = ports;
     this.#limits = limits;
     this.#contradictions = contradictions;
-    this.#commits = new GroupCommit(ports.sql, ports.clock, halt);
+    this.#commits = new GroupCommit(ports, history);
   }
 
   /** The last report. Null: there is none. */

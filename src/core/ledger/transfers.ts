@@ -197,8 +197,6 @@ export class Transfers {
   ): Promise<Reply<Transfer>> {
     if (notAllowed !== undefined) return { ok: false, refusal: notAllowed };
     const changed = await this.#commits.submit("change_transfer", (): Reply<null> => {
-      const { refusal } = this.#history;
-      if (refusal !== undefined) return { ok: false, refusal };
       const transfer = this.#transfers.find(call.transfer);
       if (transfer === undefined) return unknownTransfer(call.transfer);
       if (transfer.state !== "PREPARED") return decidedTransfer(transfer);

@@ -13,7 +13,7 @@ import type {
 } from "../messages.ts";
 import { readMeta, writeMeta } from "../meta.ts";
 import type { ScrubMetrics } from "../metrics/messages.ts";
-import type { Clock, Halt, Sql, SqlValue } from "../ports.ts";
+import type { Clock, Ports, Sql, SqlValue } from "../ports.ts";
 import { ok, refused } from "../refusal.ts";
 
 /** The findings of a pass that are kept. The others are only counted. */
@@ -71,18 +71,17 @@ export class Scrub {
   #underWay: Promise<Reply<ScrubStatus>> | undefined;
 
   constructor(
-    { sql, clock }: { sql: Sql; clock: Clock },
+    ports: Pick<Ports, "sql" | "clock" | "halt">,
     { scrubEveryS }: Pick<Limits, "scrubEveryS">,
     history: History,
-    halt: Halt,
     check: CheckRows,
   ) {
-    this.#sql = sql;
-    this.#clock = clock;
+    this.#sql = ports.sql;
+    this.#clock = ports.clock;
     this.#everyMs = scrubEveryS * 1_000;
     this.#history = history;
     this.#check = check;
-    this.#commits = new GroupCommit(sql, clock, halt);
+    this.#commits = new GroupCommit(ports, history);
   }
 
   get status(): ScrubStatus {
@@ -136,13 +135,13 @@ export class Scrub {
     const isNew = running === null || message.begin === "always";
     const checked = await this.#check(isNew ? null : running.cursor, message);
     if (!checked.ok) return checked;
-    const { refusal } = this.#history;
-    if (refusal !== undefined) return { ok: false, refusal };
     const now = this.#clock.now();
     const pass = isNew ? newPass(1 + ((running?.pass ?? last)?.number ?? 0), now) : running.pass;
     const stored = storedAfter(pass, last, checked.value, now);
-    await this.#commits.submit("scrub", () => writeMeta(this.#sql, "scrub", JSON.stringify(stored)));
-    return ok(this.status);
+    const written = await this.#commits.submit("scrub", () =>
+      writeMeta(this.#sql, "scrub", JSON.stringify(stored)),
+    );
+    return written.ok ? ok(this.status) : written;
   }
 
   #mayStep(begin: ScrubBegin): boolean {

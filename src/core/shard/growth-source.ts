@@ -24,7 +24,7 @@ import { deleteMeta, readMeta, writeMeta } from "../meta.ts";
 import { placementOf, shardOf } from "../placement.ts";
 import { placementMismatch, type PlacementGuard } from "../placement-guard.ts";
 import type { Ports } from "../ports.ts";
-import { ok, refused, type Refusal } from "../refusal.ts";
+import { ok, refused, type Refusal, type Result } from "../refusal.ts";
 import {
   FIRST_NAME,
   FIRST_PAST_CLAIM,
@@ -233,7 +233,7 @@ export class GrowthSource {
     if (!(await this.#guard.hasStarted(growth))) return;
     await this.#commits.submit("copy", () => {
       // Another message may have changed the placement during the wait (M1), or have ended this growth.
-      if (this.#aborts !== aborts || this.#history.isLost || this.#ranges.size > 0) return;
+      if (this.#aborts !== aborts || this.#ranges.size > 0) return;
       if (this.#guard.placement !== placementOf(growth.from)) return;
       if (this.#growth === undefined || isEarlier(this.#growth, growth)) this.#begin(growth, false);
     });
@@ -244,7 +244,7 @@ export class GrowthSource {
     this.#aborts += 1;
     await this.#commits.submit("copy", () => {
       const growth = this.#growth;
-      if (growth?.id === id && !growth.isFenced && !this.#history.isLost) this.#forget();
+      if (growth?.id === id && !growth.isFenced) this.#forget();
     });
   }
 
@@ -252,7 +252,7 @@ export class GrowthSource {
   async #conclude({ id }: ConcludedGrowth): Promise<void> {
     await this.#commits.submit("clean", () => {
       const growth = this.#growth;
-      if (growth?.id === id && this.#isDone(growth) && !this.#history.isLost) this.#forget();
+      if (growth?.id === id && this.#isDone(growth)) this.#forget();
     });
   }
 
@@ -349,8 +349,9 @@ export class GrowthSource {
         if (growth.isCleaned) return;
         if (cleaned >= mostDeleted) return;
         const read = await this.#clean(growth, Math.min(left, PAGE_ROWS));
-        cleaned += read;
-        left -= read;
+        if (!read.ok) return;
+        cleaned += read.value;
+        left -= read.value;
         continue;
       }
       const batch = this.#read(growth, Math.min(left, PAGE_ROWS));
@@ -421,7 +422,7 @@ export class GrowthSource {
       "copy",
       () => {
         const growth = this.#growth;
-        if (growth?.copy !== batch.copy || this.#history.isLost) return;
+        if (growth?.copy !== batch.copy) return;
         this.#names.forgetChanges(batch.changed);
         this.#store({ ...growth, cursor: batch.next, copied: growth.copied + batch.copied });
       },
@@ -461,9 +462,9 @@ export class GrowthSource {
     return "stopped";
   }
 
-  #storeTarget(batch: Batch, shard: number, target: Target): Promise<void> {
+  #storeTarget(batch: Batch, shard: number, target: Target): Promise<unknown> {
     return this.#commits.submit("copy", () => {
-      if (this.#growth?.copy !== batch.copy || this.#history.isLost) return;
+      if (this.#growth?.copy !== batch.copy) return;
       this.#store({ ...this.#growth, targets: { ...this.#growth.targets, [shard]: target } });
     });
   }
@@ -494,23 +495,23 @@ export class GrowthSource {
   }
 
   /** Deletes names that other shards serve by now. Returns the number of rows that were read. */
-  #clean(growth: StoredGrowth, limit: number): Promise<number> {
+  #clean(growth: StoredGrowth, limit: number): Promise<Result<number>> {
     return this.#commits.submit(
       "clean",
       () => {
-        if (this.#growth?.id !== growth.id || this.#history.isLost) return limit;
+        if (this.#growth?.id !== growth.id) return ok(limit);
         if (growth.clean === null) {
           const hasMoved = (key: BucketKey): boolean => this.#moves(key, growth);
           const next = this.#names.deletePast(growth.cleanPast, limit, hasMoved);
           if (next === null) this.#cleanedAll(this.#growth);
           else this.#store({ ...this.#growth, cleanPast: next });
-          return limit;
+          return ok(limit);
         }
         const { keys, next } = this.#names.page(growth.clean, limit);
         const moved = keys.filter((key) => this.#moves(key, growth));
         this.#names.delete(moved);
         this.#store({ ...this.#growth, clean: next, cleaned: this.#growth.cleaned + moved.length });
-        return Math.max(1, keys.length);
+        return ok(Math.max(1, keys.length));
       },
       { weight: 2 * limit },
     );

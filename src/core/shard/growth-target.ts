@@ -127,7 +127,7 @@ export class GrowthTarget {
   abort({ position }: AbortedGrowth): void {
     const isKnown = this.#aborted !== undefined && this.#aborted.position >= position;
     const isEarlier = this.#growth !== undefined && this.#growth.position > position;
-    if (!this.hasOnlyCopies || this.#history.isLost || isEarlier) return;
+    if (!this.hasOnlyCopies || isEarlier) return;
     if (!isKnown) {
       this.#forget();
       this.#storeAbort({ position, cursor: FIRST_NAME });

@@ -15,6 +15,7 @@ import {
 import type { Peers } from "../methods.ts";
 import type { Ports } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
+import { ok } from "../refusal.ts";
 import { sharedTraces, type Traces } from "../traces.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import type { History } from "../history.ts";
@@ -136,11 +137,11 @@ export class Inquirer {
     );
     const over = holds.filter((hold) => endedAs(verdicts.get(executionKey(hold))) !== undefined);
     const clears = chunksOf(over, CHUNK_ROWS, clearWeight).map((chunk) =>
-      this.#commits.submit("clear", () => this.#clear(cell, chunk, verdicts, answer), {
+      this.#commits.submit("clear", () => ok(this.#clear(cell, chunk, verdicts, answer)), {
         weight: chunk.reduce((sum, hold) => sum + clearWeight(hold), 0),
       }),
     );
-    const cleared = Promise.all(clears).then((all) => all.every(Boolean));
+    const cleared = Promise.all(clears).then((all) => all.every((each) => each.ok && each.value));
     // A caller that fails by another message does not wait for this one.
     cleared.catch(() => {});
     return { verdicts, cleared };
@@ -170,15 +171,14 @@ export class Inquirer {
       this.#peers.ledger(cell).inquire(message),
     );
     if (answer.kind === "refused") await this.#placementGuard.learn(answer.refusal);
-    return answer.kind === "ok" && answer.value.verdicts.length === asked.length && !this.#history.isLost
+    return answer.kind === "ok" && answer.value.verdicts.length === asked.length
       ? { ...answer.value, confirmed: seen ?? null }
       : undefined;
   }
 
   /**
    * Reads the holds again after the wait, and changes only those that are still the same (M1). Returns false
-   * if it changes nothing: this shard is lost, or another instance of the ledger has told its point during
-   * the wait (H5).
+   * if it changes nothing, because another instance of the ledger has told its point during the wait (H5).
    */
   #clear(
     cell: string,
@@ -186,7 +186,6 @@ export class Inquirer {
     verdicts: ReadonlyMap<string, Verdict>,
     answer: LedgerAnswer | undefined,
   ): boolean {
-    if (this.#history.isLost) return false;
     if (answer !== undefined && !this.#log.note(cell, answer.point, answer.confirmed)) return false;
     const now = this.#ports.clock.now();
     const holds = over.flatMap((asked) => (isRange(asked) ? [] : [asked]));
@@ -222,7 +221,6 @@ export class Inquirer {
     if (granted.length === 0) return;
     const executions = new Set(granted.map(executionKey));
     await this.#commits.submit("clear", () => {
-      if (this.#history.isLost) return;
       for (const hold of this.#store.holdsOn(granted.map(keyOf)).values())
         if (this.#serves(keyOf(hold)) && executions.has(executionKey(hold)))
           this.#log.changes.noteGranted(hold);

@@ -261,15 +261,12 @@ export class PastClaims {
     return Math.min(fromMs + this.#segmentMs, next?.fromMs ?? Infinity);
   }
 
-  /**
-   * Drops up to `most` rows of the oldest segment, if it is due. Returns whether it dropped any, so more may
-   * be due.
-   */
-  drop(nowMs: number, most: number): boolean {
+  /** Drops up to `most` rows of the oldest segment, if it is due. */
+  drop(nowMs: number, most: number): void {
     const newest = this.#segments.at(-1);
     if (newest !== undefined && newest.fromMs - nowMs > this.#segmentMs) this.#begin(nowMs);
     const [oldest, next] = this.#segments;
-    if (oldest === undefined || this.dueMs(nowMs) > nowMs) return false;
+    if (oldest === undefined || this.dueMs(nowMs) > nowMs) return;
     this.incompleteBefore(Math.min(this.#endOf(oldest, next), nowMs));
     const dropped = this.#sql.all(
       `DELETE FROM past_claim WHERE (segment, bucket_type, canonical, epoch) IN
@@ -283,7 +280,6 @@ export class PastClaims {
       this.#segments.shift();
     }
     this.#hasChanged = true;
-    return true;
   }
 
   /** Claims that ended before this time may be missing from now on. */

@@ -18,7 +18,7 @@ import type {
 } from "../messages.ts";
 import type { Peers } from "../methods.ts";
 import type { Answer, Ports } from "../ports.ts";
-import { ok, refused } from "../refusal.ts";
+import { ok, refused, type Result } from "../refusal.ts";
 import type { PastClaims } from "./past-claims.ts";
 import type { RangeHolds } from "./range-holds.ts";
 import type { HoldRow } from "./rows.ts";
@@ -143,8 +143,8 @@ export class ShardReconciler {
 
   /** Another call may have accepted the loss during the wait (M1). */
   async #accept(seen: HistoryPoint, operator: Operator): Promise<void> {
-    const accepted = await this.#commits.submit("accept_loss", () => {
-      if (!this.#history.isLost) return undefined;
+    const accept = (): Result<(() => void) | undefined> => {
+      if (!this.#history.isLost) return ok(undefined);
       const before = this.#log.position;
       this.#log.jumpTo(Math.max(before, seen.position) + POSITION_MARGIN);
       this.#log.loseChanges();
@@ -156,10 +156,11 @@ export class ShardReconciler {
       const { position } = this.#log;
       const durable = this.#history.accept(seen, before + 1, true);
       this.#onAccepted(this.#history.pointOfRows(position)?.incarnation ?? 0);
-      return { durable };
-    });
-    if (accepted === undefined) return;
-    accepted.durable();
+      return ok(durable);
+    };
+    const accepted = await this.#commits.submit("accept_loss", accept, { evenIfStopped: true });
+    if (!accepted.ok || accepted.value === undefined) return;
+    accepted.value();
     this.#record("history_loss_accepted", operator);
   }
 

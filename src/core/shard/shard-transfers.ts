@@ -1,5 +1,4 @@
 import type { GroupCommit } from "../group-commit.ts";
-import type { History } from "../history.ts";
 import { keyHash } from "../key-hash.ts";
 import type { Limits } from "../limits.ts";
 import type { Prepare, PrepareAnswer, RefusedPrepare } from "../messages.ts";
@@ -182,14 +181,13 @@ export class ShardTransfers {
   }
 
   /** Rewrites claims of transfers that were cut, as many as one alarm may. */
-  async moveDue(commits: GroupCommit, history: History): Promise<void> {
+  async moveDue(commits: GroupCommit): Promise<void> {
     for (let left = PAGES_PER_ALARM; left > 0 && this.#ranges.hasCut; left -= 1)
       await commits.submit(
         "move_claims",
         () => {
           const range = this.#ranges.all().find(({ cut_at_ms: cutAtMs }) => cutAtMs !== null);
-          // The loss may have been noticed while the work waited for its transaction (M1, H4).
-          if (range !== undefined && !history.isLost) this.#move(range, this.#clock.now());
+          if (range !== undefined) this.#move(range, this.#clock.now());
         },
         { weight: MOVE_WEIGHT },
       );

@@ -61,7 +61,7 @@ import { Histogram } from "../metrics/histogram.ts";
 import type { ShardMetrics } from "../metrics/messages.ts";
 import { ShardCounters } from "../metrics/shard-counters.ts";
 import type { Ports } from "../ports.ts";
-import { ok, refused, type Refusal } from "../refusal.ts";
+import { ok, refused, valuesOf, type Refusal } from "../refusal.ts";
 import type { PlanTransfer, TransferPlan } from "../transfer/messages.ts";
 import type { Peers, ShardCalls } from "../methods.ts";
 import { PlacementGuard } from "../placement-guard.ts";
@@ -216,9 +216,8 @@ export class Shard implements ShardCalls {
       change: (confirmed, adopt) => this.#changePlacement(confirmed, adopt),
     });
     this.#commits = new GroupCommit(
-      ports.sql,
-      ports.clock,
-      ports.halt,
+      ports,
+      this.#history,
       () => this.#logTransaction(),
       () => {
         this.#history.madeDurable(this.#log.position);
@@ -291,7 +290,6 @@ export class Shard implements ShardCalls {
       this.#inquirer,
       this.#ranges,
       this.#transfers,
-      this.#history,
       this.#pastClaims,
       this.#commits,
       this.#source,
@@ -315,9 +313,7 @@ export class Shard implements ShardCalls {
       },
     );
     const rows = new ShardScrub(index, ports, limits, this.#reads, this.#inquirer, () => this.#log.position);
-    this.#scrub = new Scrub(ports, limits, this.#history, ports.halt, (cursor, step) =>
-      rows.check(cursor, step),
-    );
+    this.#scrub = new Scrub(ports, limits, this.#history, (cursor, step) => rows.check(cursor, step));
   }
 
   /**
@@ -339,14 +335,14 @@ export class Shard implements ShardCalls {
           });
         }
         const parts = partsOf(message).map((part) =>
-          this.#commits.submit("exchange", () => this.#carryOut(part), {
+          this.#commits.submit("exchange", () => ok(this.#carryOut(part)), {
             weight: weightOf(part),
             owner: message.cell,
           }),
         );
-        const done = await Promise.all(parts);
-        const { refusal } = this.#history;
-        if (refusal !== undefined) return { ok: false, refusal };
+        const carriedOut = valuesOf(await Promise.all(parts));
+        if (!carriedOut.ok) return carriedOut;
+        const done = carriedOut.value;
         const seen = this.#log.ledgerPoint(message.cell) ?? null;
         const unchecked = done.filter(({ isUnchecked }) => isUnchecked === true).length;
         if (unchecked === done.length)
@@ -392,10 +388,8 @@ export class Shard implements ShardCalls {
 
   #carryOut(message: Exchange): CarriedOut {
     const { cell, point, confirmed, decisions, prepares } = message;
-    // A loss may have been noticed, and the placement may have changed, while the message waited for its
-    // transaction (M1, H4, G3).
-    if (this.#history.isLost || this.#placementGuard.refuseOutdated(message) !== undefined)
-      return { prepares: [], unapplied: [] };
+    // The placement may have changed while the message waited for its transaction (M1, G3).
+    if (this.#placementGuard.refuseOutdated(message) !== undefined) return { prepares: [], unapplied: [] };
     const now = this.#ports.clock.now();
     if (!this.#log.note(cell, point, confirmed)) return { isUnchecked: true, prepares: [], unapplied: [] };
     // Names that are not handed over yet keep their decisions waiting, and nobody else's (N2, G5).
@@ -696,8 +690,6 @@ export class Shard implements ShardCalls {
         }));
         if (!found.ok) return found;
         await this.#ports.sql.flush();
-        const { refusal } = this.#history;
-        if (refusal !== undefined) return { ok: false, refusal };
         if (!found.value.ok) return found.value;
         return ok({
           ...found.value.value,
@@ -756,10 +748,10 @@ export class Shard implements ShardCalls {
           claimEpoch: epochHere(),
         });
       }
-      const answer = await this.#commits.submit(
+      return this.#commits.submit(
         "erase_past_claims",
         (): Reply<ErasedPeriods> => {
-          const full = this.#history.refusal ?? this.#audit.refusal;
+          const full = this.#audit.refusal;
           if (full !== undefined) return { ok: false, refusal: full };
           const result = this.#pastClaims.erase(key, most);
           // The log may have periods that are no longer kept as past claims.
@@ -777,8 +769,6 @@ export class Shard implements ShardCalls {
         },
         { weight: most, owner: OPERATORS },
       );
-      const { refusal } = this.#history;
-      return refusal === undefined ? answer : { ok: false, refusal };
     });
   }
 
@@ -786,12 +776,7 @@ export class Shard implements ShardCalls {
   pullAudit(message: PullAudit): Promise<Reply<AuditPage>> {
     return this.#read(message, async () => {
       const { copied, limit } = message;
-      if (copied !== null) {
-        await this.#commits.submit("forget_audit", () => {
-          this.#audit.forget(copied);
-          return null;
-        });
-      }
+      if (copied !== null) await this.#commits.submit("forget_audit", () => this.#audit.forget(copied));
       return ok(this.#audit.page(limit));
     });
   }
@@ -883,11 +868,12 @@ export class Shard implements ShardCalls {
    * lost, the next messages of the cron do (M3).
    */
   async #dropCopies(message: GrowthStep, growth: AbortedGrowth): Promise<Reply<GrowthProgress>> {
-    const refusal = (await this.#placementGuard.begin(message)) ?? this.#history.refusal;
+    const refusal = await this.#placementGuard.begin(message);
     if (refusal !== undefined) return { ok: false, refusal };
-    await this.#commits.submit("clean", () => this.#target.abort(growth), { weight: WIPE_ROWS });
+    const weight = WIPE_ROWS;
+    const dropped = await this.#commits.submit("clean", () => this.#target.abort(growth), { weight });
+    if (!dropped.ok) return dropped;
     this.#sweeper.arm();
-    if (this.#history.refusal !== undefined) return { ok: false, refusal: this.#history.refusal };
     const { progress } = this.#source;
     return ok(this.#target.hasCopiesToDrop ? { ...progress, state: "cleaning" } : progress);
   }
@@ -923,14 +909,9 @@ export class Shard implements ShardCalls {
       if (this.#history.isLost) await this.#ports.sql.flush();
       return { ok: false, refusal };
     }
-    const reply = await this.#commits.submit(
-      "receive",
-      (): Reply<Received> => {
-        const lost = this.#history.refusal;
-        return lost === undefined ? this.#target.receive(message) : { ok: false, refusal: lost };
-      },
-      { weight: 2 * message.names.length + 8 },
-    );
+    const reply = await this.#commits.submit("receive", () => this.#target.receive(message), {
+      weight: 2 * message.names.length + 8,
+    });
     // The moved holds need a sweep, and the first message may have found no alarm (M3).
     this.#sweeper.arm();
     return reply.ok ? ok({ ...reply.value, point: this.#point }) : reply;
@@ -957,13 +938,15 @@ export class Shard implements ShardCalls {
     if (before !== undefined && (cut === undefined || shardsOf(before) !== cut.from))
       // The growth has ended, which it does only after this shard has handed over: this shard went back.
       this.#history.refuseBehind("the directory");
-    await this.#commits.submit("fence", () => {
+    const fence = (): void => {
       if (this.#placementGuard.placement === placement) return;
       const missed = missedGrowth(before ?? placement, placement);
       adopt();
       this.#changes.reset();
       this.#source.fence(cut ?? missed);
-    });
+    };
+    // Also a shard that went back must not serve with an old placement after its loss is accepted (G3).
+    await this.#commits.submit("fence", fence, { evenIfStopped: true });
     this.#queues.sendAway((key) => !this.#serves(key));
     void this.#handOver();
   }
@@ -1000,13 +983,12 @@ export class Shard implements ShardCalls {
 
   /** A source has handed over, which it knows only if that was durable here. */
   #handedOverBy(source: number, handedOver: HandedOver): void {
-    if (!this.#target.missingSources.includes(source) || this.#history.isLost) return;
+    if (!this.#target.missingSources.includes(source)) return;
     if (this.#history.state !== "reconciling") this.#history.refuseBehind(`shard ${source}`);
     else
       void this.#commits.submit("receive", () => {
         // The source may have sent it again during the wait (M1).
-        if (this.#target.missingSources.includes(source) && !this.#history.isLost)
-          this.#target.giveUp(source, handedOver);
+        if (this.#target.missingSources.includes(source)) this.#target.giveUp(source, handedOver);
       });
   }
 
@@ -1041,13 +1023,12 @@ export class Shard implements ShardCalls {
     return work();
   }
 
-  /** Answers from the rows, once they are durable and if the history was not found to be lost meanwhile. */
+  /** Answers from the rows, once they are durable. */
   #read<T>(message: Envelope, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
     return this.#answer(message, async () => {
       const reply = await work();
       await this.#ports.sql.flush();
-      const { refusal } = this.#history;
-      return refusal === undefined ? reply : { ok: false, refusal };
+      return reply;
     });
   }
 
@@ -1077,9 +1058,10 @@ export class Shard implements ShardCalls {
   async #answer<T>(message: Envelope, work: () => Promise<Reply<T>>, sender = "a caller"): Promise<Reply<T>> {
     const refusal = (await this.#placementGuard.admit(message)) ?? this.#history.refuse(message.seen, sender);
     const done = refusal === undefined ? await work() : { ok: false as const, refusal };
-    // The names may have moved during the wait (M1, G3).
-    const outdated = refusal === undefined ? this.#placementGuard.refuseOutdated(message) : undefined;
-    const reply = outdated === undefined ? done : { ok: false as const, refusal: outdated };
+    // During the wait, the names may have moved, and the loss may have been noticed (M1, G3, H4).
+    const late = this.#placementGuard.refuseOutdated(message) ?? this.#history.refusal;
+    const isLate = refusal === undefined && late !== undefined;
+    const reply = isLate ? { ok: false as const, refusal: late } : done;
     // Whoever learns of the loss can rely on it, also after a crash (H4).
     if (this.#history.isLost) await this.#ports.sql.flush();
     return reply;

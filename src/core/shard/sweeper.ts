@@ -7,7 +7,6 @@ import type { GrowthSource } from "./growth-source.ts";
 import { WIPE_ROWS, type GrowthTarget } from "./growth-target.ts";
 import type { Inquirer } from "./inquirer.ts";
 import type { PastClaims } from "./past-claims.ts";
-import type { History } from "../history.ts";
 import type { AskedHold } from "./inquiry-queue.ts";
 import type { RangeHolds } from "./range-holds.ts";
 import type { HoldRow } from "./rows.ts";
@@ -62,7 +61,6 @@ export class Sweeper {
   readonly #inquirer: Inquirer;
   readonly #ranges: RangeHolds;
   readonly #transfers: ShardTransfers;
-  readonly #history: History;
   readonly #pastClaims: PastClaims;
   readonly #commits: GroupCommit;
   readonly #growth: Pick<GrowthSource, "hasWork" | "work">;
@@ -79,7 +77,6 @@ export class Sweeper {
     inquirer: Inquirer,
     ranges: RangeHolds,
     transfers: ShardTransfers,
-    history: History,
     pastClaims: PastClaims,
     commits: GroupCommit,
     growth: Pick<GrowthSource, "hasWork" | "work">,
@@ -92,7 +89,6 @@ export class Sweeper {
     this.#inquirer = inquirer;
     this.#ranges = ranges;
     this.#transfers = transfers;
-    this.#history = history;
     this.#pastClaims = pastClaims;
     this.#commits = commits;
     this.#growth = growth;
@@ -132,7 +128,7 @@ export class Sweeper {
     this.#alarm.markRung();
     let nextMs = -Infinity;
     try {
-      await this.#transfers.moveDue(this.#commits, this.#history);
+      await this.#transfers.moveDue(this.#commits);
       if (!this.#copies.hasOnlyCopies) nextMs = await this.#sweep();
       await this.#drop();
       await this.#dropCopies();

@@ -81,15 +81,13 @@ export const bugs: Record<string, Bug> = {
     patches: [
       {
         file: "src/core/shard/shard.ts",
-        find: "this.#history.isLost || this.#placementGuard.refuseOutdated(message) !== undefined",
-        put: "this.#history.isLost",
+        find: "if (this.#placementGuard.refuseOutdated(message) !== undefined) return",
+        put: "if (message === undefined) return",
       },
       {
         file: "src/core/shard/shard.ts",
-        find:
-          "const outdated = refusal === undefined ? " +
-          "this.#placementGuard.refuseOutdated(message) : undefined;",
-        put: "const outdated = undefined as Refusal | undefined;",
+        find: "const late = this.#placementGuard.refuseOutdated(message) ?? this.#history.refusal;",
+        put: "const late = this.#history.refusal;",
       },
     ],
   },
@@ -218,7 +216,7 @@ export const bugs: Record<string, Bug> = {
     "G7",
     ["I54"],
     "src/core/shard/growth-source.ts",
-    "if (growth?.id === id && this.#isDone(growth) && !this.#history.isLost) this.#forget();",
+    "if (growth?.id === id && this.#isDone(growth)) this.#forget();",
     "",
   ),
   "a source keeps its reports when it stops to serve names": one(
@@ -747,8 +745,8 @@ export const bugs: Record<string, Bug> = {
     "K3",
     ["I35"],
     "src/core/shard/past-claims.ts",
-    "if (oldest === undefined || this.dueMs(nowMs) > nowMs) return false;",
-    "return false;",
+    "if (oldest === undefined || this.dueMs(nowMs) > nowMs) return;",
+    "return;",
   ),
   "a shard that has accepted a loss counts as complete": one(
     "K4",
@@ -1376,36 +1374,36 @@ export const bugs: Record<string, Bug> = {
     "H4",
     ["I24"],
     "src/core/shard/shard.ts",
-    "this.#history.isLost || this.#placementGuard.refuseOutdated(message) !== undefined",
-    "this.#placementGuard.refuseOutdated(message) !== undefined",
+    "weight: weightOf(part),",
+    "evenIfStopped: true, weight: weightOf(part),",
   ),
   "a ledger makes a decision that waited while it noticed its loss": one(
     "H4",
     ["I24"],
     "src/core/ledger/decisions.ts",
-    "if (refusal !== undefined) return { ok: false, refusal }; const row = this.#store.findWhole",
-    "const row = this.#store.findWhole",
+    "return result; });",
+    "return result; }, { evenIfStopped: true });",
   ),
   "a shard clears holds after it noticed its loss": one(
     "H4",
     ["I24"],
     "src/core/shard/inquirer.ts",
-    "if (this.#history.isLost) return false; if (answer",
-    "if (answer",
+    "weight: chunk.reduce(",
+    "evenIfStopped: true, weight: chunk.reduce(",
   ),
   "a ledger renews a lease after it noticed its loss": one(
     "H4",
     ["I24"],
     "src/core/ledger/renewals.ts",
-    "if (refusal !== undefined) return { ok: false, refusal };",
-    "",
+    '.submit("renew", () => this.#write(request));',
+    '.submit("renew", () => this.#write(request), { evenIfStopped: true });',
   ),
   // Durability
   "no write waits for the disk": one(
     "B5",
     ["I4", "I6", "I7", "I8", "I9", "I17"],
     "src/core/group-commit.ts",
-    "        await this.#sql.flush();\n",
+    "        await this.#ports.sql.flush();\n",
     "",
   ),
   "decisions leave before their row is durable": one(
@@ -1419,8 +1417,8 @@ export const bugs: Record<string, Bug> = {
     "B8",
     ["I9"],
     "src/core/ledger/ledger.ts",
-    "await this.#ports.sql.flush(); // The loss may have been noticed during the wait (M1, H4).",
-    "",
+    "await this.#ports.sql.flush(); return ok({ verdicts,",
+    "return ok({ verdicts,",
   ),
   "a failed write counts as a refusal": {
     breaks: "B5",
@@ -1428,7 +1426,7 @@ export const bugs: Record<string, Bug> = {
     patches: [
       {
         file: "src/core/group-commit.ts",
-        find: "        this.#halt(error);\n        return;\n",
+        find: "        this.#ports.halt(error);\n        return;\n",
         put: "        continue;\n",
       },
       {

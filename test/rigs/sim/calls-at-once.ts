@@ -12,15 +12,19 @@ const CALLS = 2;
 /** When the part is told, at the latest. Each message of this phase takes 1 ms on average. */
 const MOST_DELAY_MS = 8;
 
+interface Teller {
+  told(): Told;
+}
+
 /** The newest point that each part may have told anybody. */
 export type Points = ReadonlyMap<Part<object>, HistoryPoint | undefined>;
 
 export const pointsOf = (parts: readonly Part<object>[]): Points =>
-  new Map(parts.map((part) => [part, (part.current?.object as { told(): Told } | undefined)?.told().point]));
+  new Map(parts.map((part) => [part, (part.current?.object as Teller | undefined)?.told().point]));
 
 /**
- * Tells parts that went back what they had reached while other calls wait for their transactions (M1). None of the calls
- * decides a lease that was made before, so that later checks still know what must be there.
+ * Tells parts that went back how far they had got, while other calls wait for their transactions (M1). None
+ * of the calls decides a lease that was made before, so that later checks still know what must be there.
  */
 export async function callAtOnce(
   simulation: Simulation,

@@ -102,9 +102,7 @@ export class Disk {
     const wasStopped = this.#isStopped;
     const value = this.#live.transaction(() => work(statements));
     if (statements.length === 0) return value;
-    // An instance may raise its incarnation with work that it then does not carry out.
-    const isIncarnation = statements.every(({ sql }) => / incarnation /.test(sql));
-    if (wasStopped && !isIncarnation) this.onStoppedWrite(points);
+    if (wasStopped) this.onStoppedWrite(points);
     this.#append({ kind: "sql", points, statements });
     return value;
   }

@@ -14,8 +14,6 @@ const ALARM_PAUSE_MS = 2_000;
 
 /** What a part writes after it has noticed that it went back in time (H4). */
 const STOPPED_WRITES: ReadonlySet<WritePoint> = new Set([
-  "advance_applied",
-  "prune",
   "fence",
   "rebuild_leases",
   "accept_loss",
