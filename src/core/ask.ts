@@ -1,5 +1,5 @@
 import type { Answer, Clock } from "./ports.ts";
-import type { Reply } from "./messages.ts";
+import type { Result } from "./refusal.ts";
 
 /**
  * Calls a peer and waits for its answer for at most `timeoutMs`. A timeout or an error gives `unknown` (M2),
@@ -8,7 +8,7 @@ import type { Reply } from "./messages.ts";
 export function ask<T>(
   clock: Pick<Clock, "after">,
   timeoutMs: number,
-  call: () => Promise<Reply<T>>,
+  call: () => Promise<Result<T>>,
 ): Promise<Answer<T>> {
   return new Promise((resolve) => {
     const cancel = clock.after(timeoutMs, () =>

@@ -1233,6 +1233,3 @@ export interface Told {
   /** From a ledger: points of shards that it has not told anybody yet. */
   shards?: ShardPoints;
 }
-
-/** A peer's answer: a value, or a refusal. */
-export type Reply<T> = { ok: true; value: T } | { ok: false; refusal: Refusal };

@@ -1,4 +1,5 @@
-import type { Envelope, Reply, Told } from "./messages.ts";
+import type { Result } from "./refusal.ts";
+import type { Envelope, Told } from "./messages.ts";
 
 /**
  * What an object checks before it carries out a message, and again before it answers. Every level checks the
@@ -43,7 +44,7 @@ export const peerMethod = <Message extends Envelope, Value>(level: Level): Metho
 /** The calls of an object, one for each method in its list. */
 export type Calls<List extends MethodList> = {
   readonly [Name in keyof List]: List[Name] extends Method<infer Message, infer Value>
-    ? (message: Message) => Promise<Reply<Value> & Told>
+    ? (message: Message) => Promise<Result<Value> & Told>
     : never;
 };
 

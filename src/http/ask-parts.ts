@@ -1,13 +1,12 @@
 import { fanOut } from "../core/fan-out.ts";
 import type { Limits } from "../core/limits.ts";
-import type { Reply } from "../core/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import { reach, readTimeoutMs } from "./reach.ts";
 
 /** A part to be asked. `name` completes "... cannot be reached". */
 export interface AskedPart<T> {
   name: string;
-  ask: () => Promise<Reply<T>>;
+  ask: () => Promise<Result<T>>;
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Principal } from "../auth/principal.ts";
 import { HISTORY_HEADER } from "../core/history.ts";
-import type { HistoryPoint, Reply, Told } from "../core/messages.ts";
+import type { HistoryPoint, Told } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { reach } from "./reach.ts";
 
@@ -44,8 +44,8 @@ export async function reachLedger<T>(
   ...[timeoutMs, target, work]: Parameters<typeof reach<T>>
 ): Promise<Result<Pointed<T>>> {
   let headers: Record<string, string> = {};
-  const result = await reach<T>(timeoutMs, target, async (): Promise<Reply<T>> => {
-    const reply: Reply<T> & Told = await work();
+  const result = await reach<T>(timeoutMs, target, async (): Promise<Result<T>> => {
+    const reply: Result<T> & Told = await work();
     const { point } = reply;
     // A refusal may come before the caller's point was compared.
     if (reply.ok && role === "cell" && point !== undefined)

@@ -1,6 +1,5 @@
 import { ask } from "../core/ask.ts";
 import type { Limits } from "../core/limits.ts";
-import type { Reply } from "../core/messages.ts";
 import { refused, type Result } from "../core/refusal.ts";
 import { wallClock } from "../runtime.ts";
 import type { Failure } from "./problem.ts";
@@ -29,7 +28,7 @@ export const readTimeoutMs = ({ inquiryTimeoutMs, exchangeTimeoutMs }: Limits): 
 export async function reach<T>(
   timeoutMs: number,
   { name, advice }: Target,
-  work: () => Promise<Reply<T>>,
+  work: () => Promise<Result<T>>,
 ): Promise<Result<T>> {
   const answer = await ask(wallClock, timeoutMs, work);
   if (answer.kind === "ok") return { ok: true, value: answer.value };

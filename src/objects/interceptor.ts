@@ -1,4 +1,5 @@
-import type { Envelope, Reply, Told } from "../core/messages.ts";
+import type { Result } from "../core/refusal.ts";
+import type { Envelope, Told } from "../core/messages.ts";
 import type { Level } from "../core/method.ts";
 
 /** One call of an object. */
@@ -12,7 +13,7 @@ export interface Call<Name extends string = string> {
   readonly message: Envelope;
 }
 
-export type Answer = Reply<unknown> & Told;
+export type Answer = Result<unknown> & Told;
 
 /** An object, or a stub of it. */
 export type Target<Name extends string = string> = Readonly<

@@ -7,7 +7,6 @@ import {
   type AuditPage,
   type PullAudit,
 } from "../core/audit.ts";
-import type { Reply } from "../core/messages.ts";
 import type { Answer } from "../core/ports.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
@@ -21,7 +20,7 @@ import { audit, cronRuns, keys } from "./schema.ts";
 export interface AuditSource {
   /** Its name in the audit: `directory`, `ledger-7` or `shard-3`. */
   part: string;
-  pull: (message: PullAudit) => Promise<Reply<AuditPage>>;
+  pull: (message: PullAudit) => Promise<Result<AuditPage>>;
 }
 
 /**

@@ -3,7 +3,7 @@ import type { Authority } from "../core/identities/identities.ts";
 import { ask } from "../core/ask.ts";
 import type { KeyPage, Snapshot } from "../core/directory/messages.ts";
 import { isSamePoint } from "../core/history.ts";
-import type { Envelope, HistoryPoint, Reply, ToldDirectory } from "../core/messages.ts";
+import type { Envelope, HistoryPoint, ToldDirectory } from "../core/messages.ts";
 import type { Answer } from "../core/ports.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
@@ -86,7 +86,7 @@ export class DirectoryWatch {
    * answer before it gets anything else of it.
    */
   async #ask<T extends { point: HistoryPoint | null }>(
-    call: (envelope: Envelope) => Promise<Reply<T>>,
+    call: (envelope: Envelope) => Promise<Result<T>>,
   ): Promise<Result<{ answer: T; isRemembered: boolean }>> {
     const seen = this.#stored ?? undefined;
     const send = (): Promise<Answer<T>> =>

@@ -1,6 +1,6 @@
 import { ask } from "../core/ask.ts";
 import type { Limits } from "../core/limits.ts";
-import type { Envelope, Reply } from "../core/messages.ts";
+import type { Envelope } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Objects } from "../objects/objects.ts";
 import type { WallClock } from "../runtime.ts";
@@ -23,7 +23,7 @@ const ANSWER_MS = 20_000;
 /** Asks an object. If it has another placement, it says so, and is asked again with that. */
 export async function askAgain<T>(
   driver: GrowthDriver,
-  call: (driver: GrowthDriver) => Promise<Reply<T>>,
+  call: (driver: GrowthDriver) => Promise<Result<T>>,
 ): Promise<Result<T>> {
   const { placement } = driver.envelope;
   const send = () => ask(driver.clock, ANSWER_MS, async () => call(driver));

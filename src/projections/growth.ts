@@ -6,7 +6,7 @@ import {
   type GrowthProgress,
   type GrowthStep,
 } from "../core/growth/messages.ts";
-import type { Envelope, Reply } from "../core/messages.ts";
+import type { Envelope } from "../core/messages.ts";
 import { shardsOf } from "../core/placement.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Objects } from "../objects/objects.ts";
@@ -48,7 +48,7 @@ export const askProgress = (
   objects: Objects,
   envelope: Envelope,
   shard: number,
-): Promise<Reply<GrowthProgress>> => objects.shard(shard).growthProgress(envelope);
+): Promise<Result<GrowthProgress>> => objects.shard(shard).growthProgress(envelope);
 
 /** Asks the shards of before how far they are. */
 export const readProgress = (driver: GrowthDriver, growth: Growth): Promise<GrowthState> =>
@@ -256,7 +256,7 @@ async function stepShard(
   growth: Growth,
   shard: number,
   { untilMs, rows, onlyPushes = false, ...seen }: StepOptions,
-): Promise<Reply<GrowthProgress>> {
+): Promise<Result<GrowthProgress>> {
   for (let messages = 1; ; messages += 1) {
     const startedMs = clock.now();
     const stepped = await objects.shard(shard).growStep({ ...envelope, growth, rows, ...seen });
@@ -274,7 +274,7 @@ async function stepShard(
 async function askSources(
   driver: GrowthDriver,
   growth: Growth,
-  call: (driver: GrowthDriver, shard: number) => Promise<Reply<GrowthProgress>>,
+  call: (driver: GrowthDriver, shard: number) => Promise<Result<GrowthProgress>>,
   first = 0,
 ): Promise<GrowthState> {
   const numbers = [...Array(growth.from).keys()].slice(first);
@@ -287,7 +287,7 @@ async function askSources(
 async function askSource(
   driver: GrowthDriver,
   shard: number,
-  call: (driver: GrowthDriver) => Promise<Reply<GrowthProgress>>,
+  call: (driver: GrowthDriver) => Promise<Result<GrowthProgress>>,
 ): Promise<GrowthState["shards"][number]> {
   const answer = await askAgain(driver, call);
   return { shard, progress: answer.ok ? answer.value : null };

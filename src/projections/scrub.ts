@@ -1,5 +1,6 @@
 import { ask } from "../core/ask.ts";
-import type { Reply, ScrubStatus, ScrubStep, ScrubWork } from "../core/messages.ts";
+import type { Result } from "../core/refusal.ts";
+import type { ScrubStatus, ScrubStep, ScrubWork } from "../core/messages.ts";
 import type { Objects } from "../objects/objects.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
 import { causeOf } from "./failure.ts";
@@ -9,7 +10,7 @@ interface ScrubbedPart {
   /** The part's id in the API. */
   part: string;
   work: ScrubWork;
-  step: (message: ScrubStep) => Promise<Reply<ScrubStatus>>;
+  step: (message: ScrubStep) => Promise<Result<ScrubStatus>>;
 }
 
 /** The steps of one part in one run (Z5). */

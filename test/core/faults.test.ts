@@ -3,6 +3,7 @@
  * test proves.
  */
 import { expect, test } from "vitest";
+import type { Result } from "../../src/core/refusal.ts";
 import type {
   Decision,
   Exchange,
@@ -10,7 +11,6 @@ import type {
   ListCursor,
   ListRecordsAnswer,
   Prepare,
-  Reply,
 } from "../../src/core/messages.ts";
 import { shardOf, shardsOf } from "../../src/core/placement.ts";
 import { sourceOrder } from "../../src/core/source-order.ts";
@@ -816,7 +816,7 @@ test("[R3] holds that end while a page is made do not extend its range", async (
   };
   const seen: string[] = [];
   for (let cursor: ListCursor | null = null; ;) {
-    const answer: Reply<ListRecordsAnswer> = await c.clock.runUntil(page(cursor));
+    const answer: Result<ListRecordsAnswer> = await c.clock.runUntil(page(cursor));
     if (!answer.ok) throw new Error(answer.refusal.detail);
     seen.push(...answer.value.records.map(({ source }) => source.id));
     cursor = answer.value.next;

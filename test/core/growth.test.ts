@@ -1,10 +1,9 @@
 /** A deployment gets more shards while it works, over node:sqlite (G3 to G8). */
 import { describe, expect, test, vi } from "vitest";
 import type { Growth, GrowthStep, Receive } from "../../src/core/growth/messages.ts";
-import type { Reply } from "../../src/core/messages.ts";
 import { placementOf, shardOf } from "../../src/core/placement.ts";
 import { prepareCut, readProgress, stepGrowth } from "../../src/projections/growth.ts";
-import { refused } from "../../src/core/refusal.ts";
+import { refused, type Result } from "../../src/core/refusal.ts";
 import { no } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
 import { begin, decide, own } from "../support/go-back.ts";
@@ -584,7 +583,7 @@ test("[G5] [G6] [B11] a begin that has waited for a name queues again after a ha
   await growing.stepAll("copied");
   const lease = c.uuid();
   const request = beginRequest(c.envelope, lease, [name], { waitMs: 60_000 });
-  let answer: Reply<unknown> | undefined;
+  let answer: Result<unknown> | undefined;
   void c
     .ledger("2")
     .object.begin(request)

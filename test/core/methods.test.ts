@@ -3,13 +3,14 @@ import { describe, expect, test } from "vitest";
 import { Directory } from "../../src/core/directory/directory.ts";
 import { directoryMethods, ledgerMethods, shardMethods } from "../../src/core/methods.ts";
 import { Ledger } from "../../src/core/ledger/ledger.ts";
-import { MESSAGE_VERSION, type Envelope, type Reply } from "../../src/core/messages.ts";
+import type { Result } from "../../src/core/refusal.ts";
+import { MESSAGE_VERSION, type Envelope } from "../../src/core/messages.ts";
 import { method, type MethodList } from "../../src/core/method.ts";
 import { Shard } from "../../src/core/shard/shard.ts";
 import { Cluster } from "../support/cluster.ts";
 import { callerOf, keyOf } from "../support/ops.ts";
 
-type Calls = Readonly<Record<string, (message: Envelope) => Promise<Reply<unknown>>>>;
+type Calls = Readonly<Record<string, (message: Envelope) => Promise<Result<unknown>>>>;
 
 const lists = [
   ["ledger", ledgerMethods, Ledger, (c: Cluster) => c.ledger("1").object],

@@ -2,9 +2,9 @@
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import type { Limits } from "../../src/core/limits.ts";
+import type { Result } from "../../src/core/refusal.ts";
 import type {
   CheckHolds,
-  Reply,
   ScrubBegin,
   ScrubFinding,
   ScrubPass,
@@ -29,12 +29,12 @@ const MAX = Number.MAX_SAFE_INTEGER;
 
 const rules = [[bucketType("ROUTES"), ruleOf("ROUTES")]] satisfies [number, unknown][];
 
-function step(c: Cluster, part: Part, startWhen: ScrubBegin = "if_none"): Promise<Reply<ScrubStatus>> {
+function step(c: Cluster, part: Part, startWhen: ScrubBegin = "if_none"): Promise<Result<ScrubStatus>> {
   const object = part === "shard" ? c.shard(0).object : c.ledger("1").object;
   return c.clock.runUntil(object.scrub({ ...c.envelope, begin: startWhen, rules }));
 }
 
-function valueOf<T>(reply: Reply<T>): T {
+function valueOf<T>(reply: Result<T>): T {
   if (!reply.ok) throw new Error(reply.refusal.detail);
   return reply.value;
 }

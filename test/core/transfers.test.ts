@@ -1,12 +1,12 @@
 /** Tests of transfers of a scope from one cell to another (Y1 to Y10). */
 import { expect, test, vi } from "vitest";
 import type { Limits } from "../../src/core/limits.ts";
+import type { Result } from "../../src/core/refusal.ts";
 import type {
   ClaimRecord,
   Exchange,
   LookupFound,
   Op,
-  Reply,
   ScrubBegin,
   ScrubPass,
 } from "../../src/core/messages.ts";
@@ -40,7 +40,7 @@ const NAMES = Array.from({ length: 12 }, (_, n) => `name-${n}`);
 const start = (limits: Partial<Limits> = {}): Promise<Cluster> =>
   Cluster.start({ cells: ["1", "2", "3"], shards: 3, limits });
 
-async function value<T>(c: Cluster, answer: Promise<Reply<T>>): Promise<T> {
+async function value<T>(c: Cluster, answer: Promise<Result<T>>): Promise<T> {
   const reply = await c.clock.runUntil(answer);
   if (!reply.ok) throw new Error(`${reply.refusal.reason ?? reply.refusal.code}: ${reply.refusal.detail}`);
   return reply.value;
@@ -72,7 +72,7 @@ const call = (c: Cluster, party: TransferParty, transfer: string): TransferCall 
 function prepare(
   c: Cluster,
   { id = c.uuid(), to = "2", ...more }: Partial<PrepareTransfer> & { id?: string; to?: string } = {},
-): Promise<Reply<Transfer>> {
+): Promise<Result<Transfer>> {
   const request = { ...call(c, "from", id), from: "1", scope: SCOPE, ...more };
   return c.clock.runUntil(c.ledger(to).object.prepareTransfer(request));
 }
@@ -95,7 +95,7 @@ function decide(
   { id, to }: Transfer,
   outcome: DecideTransfer["outcome"],
   party: TransferParty = "from",
-): Promise<Reply<Transfer>> {
+): Promise<Result<Transfer>> {
   return c.clock.runUntil(c.ledger(to).object.decideTransfer({ ...call(c, party, id), outcome }));
 }
 
@@ -128,7 +128,7 @@ async function owners(c: Cluster, names: readonly string[] = NAMES): Promise<(st
   return owned;
 }
 
-async function recordsOf(c: Cluster, cell: string): Promise<Reply<ClaimRecord[]>> {
+async function recordsOf(c: Cluster, cell: string): Promise<Result<ClaimRecord[]>> {
   const records: ClaimRecord[] = [];
   for (let shard = 0; shard < 3; shard += 1) {
     const message = {
@@ -739,7 +739,7 @@ test("[Y6] a cut needs an acceptance and equal, recent reports, and names what i
   await claimed(c);
   const transfer = await prepared(c);
   const { object } = c.ledger("2");
-  const report = (side: "from" | "to", count: number, hash: string): Promise<Reply<Transfer>> =>
+  const report = (side: "from" | "to", count: number, hash: string): Promise<Result<Transfer>> =>
     c.clock.runUntil(object.reportTransfer({ ...call(c, side, transfer.id), side, count, hash }));
   const missing = async (): Promise<string[]> => (await get(c, transfer)).missing;
   expect(await missing()).toHaveLength(3);

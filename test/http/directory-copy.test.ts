@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { defaultLimits } from "../../src/core/limits.ts";
-import { MESSAGE_VERSION, type Reply } from "../../src/core/messages.ts";
+import { MESSAGE_VERSION } from "../../src/core/messages.ts";
 import { placementOf } from "../../src/core/placement.ts";
-import { ok, refused } from "../../src/core/refusal.ts";
+import { ok, refused, type Result } from "../../src/core/refusal.ts";
 import type { Snapshot } from "../../src/core/directory/messages.ts";
 import { AgeClock } from "../../src/http/age.ts";
 import { DirectoryCopy } from "../../src/http/directory-copy.ts";
@@ -17,7 +17,7 @@ const MAX_MS = 30_000;
 /** A directory whose answers the test gives, or never gives. Each snapshot has another revoked key. */
 class Fixture {
   nowMs = 10 * HOUR_MS;
-  readonly asked: ((reply: Reply<Snapshot>) => void)[] = [];
+  readonly asked: ((reply: Result<Snapshot>) => void)[] = [];
   readonly kept: Promise<unknown>[] = [];
   readonly copy: DirectoryCopy;
 
@@ -39,7 +39,7 @@ class Fixture {
     );
   }
 
-  #ask(): Promise<Reply<Snapshot>> {
+  #ask(): Promise<Result<Snapshot>> {
     return new Promise((resolve) => this.asked.push(resolve));
   }
 

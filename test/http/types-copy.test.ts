@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { DeclaredTypes, KnownTypes, TypeSet, UseTypes } from "../../src/core/directory/messages.ts";
 import { defaultLimits } from "../../src/core/limits.ts";
-import { MESSAGE_VERSION, type Envelope, type Reply } from "../../src/core/messages.ts";
+import { MESSAGE_VERSION, type Envelope } from "../../src/core/messages.ts";
 import { placementOf } from "../../src/core/placement.ts";
 import { ok, refused, type Result } from "../../src/core/refusal.ts";
 import { Types, type TypeEntry, type TypeKind } from "../../src/core/types/types.ts";
@@ -26,8 +26,8 @@ const at = (position: number, ...entries: TypeEntry[]): DeclaredTypes => ({
   declaredAt: position,
   entries,
 });
-const complete = (set: DeclaredTypes): Reply<KnownTypes> => ok({ ...set, isComplete: true });
-const left = (set: DeclaredTypes): Reply<KnownTypes> => ok({ ...set, isComplete: false });
+const complete = (set: DeclaredTypes): Result<KnownTypes> => ok({ ...set, isComplete: true });
+const left = (set: DeclaredTypes): Result<KnownTypes> => ok({ ...set, isComplete: false });
 
 const reference = (name: string, kind: TypeKind = "bucket"): TypeReference => ({
   kind,
@@ -43,8 +43,8 @@ const no = (code: string, more: object = {}): object => ({
 
 /** A directory whose answers the test gives, or never gives. */
 class Fixture {
-  readonly reads: ((reply: Reply<KnownTypes>) => void)[] = [];
-  readonly uses: { message: UseTypes; answer: (reply: Reply<DeclaredTypes>) => void }[] = [];
+  readonly reads: ((reply: Result<KnownTypes>) => void)[] = [];
+  readonly uses: { message: UseTypes; answer: (reply: Result<DeclaredTypes>) => void }[] = [];
   readonly copy: TypesCopy;
   /** What D1 answers. */
   copied: Result<TypeSet | undefined> = ok(undefined);
@@ -72,7 +72,7 @@ class Fixture {
   }
 
   /** Answers a reading, and lets everything run that waits for it. */
-  async answer(read: number, reply: Reply<KnownTypes>): Promise<void> {
+  async answer(read: number, reply: Result<KnownTypes>): Promise<void> {
     await settled();
     const answer = this.reads[read];
     if (answer === undefined) throw new Error(`there is no reading ${read}`);

@@ -1,7 +1,8 @@
 import { evictAllDurableObjects, runInDurableObject } from "cloudflare:test";
 import { env as anyEnv } from "cloudflare:workers";
 import { v4 as uuid } from "uuid";
-import { MESSAGE_VERSION, type Reply, type Told } from "../../src/core/messages.ts";
+import type { Result } from "../../src/core/refusal.ts";
+import { MESSAGE_VERSION, type Told } from "../../src/core/messages.ts";
 import { placementOf } from "../../src/core/placement.ts";
 import { configOf, type Env } from "../../src/env.ts";
 import type { TestObjects } from "../suites/protocol/calls.ts";
@@ -80,7 +81,7 @@ export async function startObjects(): Promise<TestObjects> {
 }
 
 /** Leaves out what an answer tells about histories, so that answers can be compared. */
-async function plain<T>(answer: Promise<Reply<T> & Told>): Promise<Reply<T>> {
+async function plain<T>(answer: Promise<Result<T> & Told>): Promise<Result<T>> {
   const { point: _, shards: __, ...reply } = await answer;
   return reply;
 }

@@ -2,13 +2,8 @@ import { applyD1Migrations, runInDurableObject, type D1Migration } from "cloudfl
 import { env as bindings } from "cloudflare:workers";
 import { expect } from "vitest";
 import type { OperatorCall } from "../../src/core/messages.ts";
-import {
-  MESSAGE_VERSION,
-  type Lease,
-  type Outcome,
-  type Reply,
-  type SettableState,
-} from "../../src/core/messages.ts";
+import type { Result } from "../../src/core/refusal.ts";
+import { MESSAGE_VERSION, type Lease, type Outcome, type SettableState } from "../../src/core/messages.ts";
 import { placementOf } from "../../src/core/placement.ts";
 import { configOf, type Env } from "../../src/env.ts";
 import { objectsOf } from "../../src/objects/objects.ts";
@@ -100,7 +95,7 @@ export async function saveLedger(cell: string): Promise<() => Promise<void>> {
   };
 }
 
-export function valueOf<T>(reply: Reply<T>): T {
+export function valueOf<T>(reply: Result<T>): T {
   if (!reply.ok) throw new Error(`${reply.refusal.code}: ${reply.refusal.detail}`);
   return reply.value;
 }

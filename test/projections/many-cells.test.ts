@@ -2,14 +2,8 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Cell } from "../../src/core/directory/messages.ts";
 import { limitTable } from "../../src/core/limits.ts";
-import type {
-  LeaseChange,
-  Pull,
-  PullAnswer,
-  Reply,
-  ScrubPass,
-  ScrubStatus,
-} from "../../src/core/messages.ts";
+import type { Result } from "../../src/core/refusal.ts";
+import type { LeaseChange, Pull, PullAnswer, ScrubPass, ScrubStatus } from "../../src/core/messages.ts";
 import { MAX_SHARDS } from "../../src/core/placement.ts";
 import { runCron, type CronReport } from "../../src/projections/cron.ts";
 import type { Env } from "../../src/env.ts";
@@ -27,7 +21,7 @@ const PAGE_ROWS = 2;
 /** What a ledger without work answers. */
 const IDLE = { pruned: 0, contradictions: null, unapplied: 0, auditEntries: 0, directory: null };
 
-const answer = async <T>(value: T): Promise<Reply<T>> => ({ ok: true, value });
+const answer = async <T>(value: T): Promise<Result<T>> => ({ ok: true, value });
 
 /** A deployment whose objects answer at once, and count their calls. Only D1 is real. */
 class FakeFleet {
@@ -46,7 +40,7 @@ class FakeFleet {
     const counted = <T extends object>(methods: T): { getByName: (name: string) => T } => ({
       getByName: () => methods,
     });
-    const count = <T>(value: T): Promise<Reply<T>> => {
+    const count = <T>(value: T): Promise<Result<T>> => {
       this.calls += 1;
       return answer(value);
     };

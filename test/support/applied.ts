@@ -1,8 +1,9 @@
-import type { CellStatus, Envelope, Reply } from "../../src/core/messages.ts";
+import type { Result } from "../../src/core/refusal.ts";
+import type { CellStatus, Envelope } from "../../src/core/messages.ts";
 
 /** A ledger, or a stub of one. */
 interface StatusPeer {
-  status(message: Envelope): Promise<Reply<CellStatus>>;
+  status(message: Envelope): Promise<Result<CellStatus>>;
 }
 
 /** Waits until every shard has applied the decisions of a ledger. A commit is answered before that (C3). */

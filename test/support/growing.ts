@@ -1,12 +1,12 @@
 import type { Growth, GrowthProgress, GrowthStep } from "../../src/core/growth/messages.ts";
-import type { LookupAnswer, Reply } from "../../src/core/messages.ts";
+import type { LookupAnswer } from "../../src/core/messages.ts";
 import { placementOf, shardOf, shardsOf } from "../../src/core/placement.ts";
-import { ok } from "../../src/core/refusal.ts";
+import { ok, type Result } from "../../src/core/refusal.ts";
 import type { GrowthDriver } from "../../src/projections/growth-driver.ts";
 import type { Cluster } from "./cluster.ts";
 import { keyOf, operator } from "./ops.ts";
 
-const valueOf = <T>(reply: Reply<T>): T => {
+const valueOf = <T>(reply: Result<T>): T => {
   if (!reply.ok) throw new Error(reply.refusal.detail);
   return reply.value;
 };
@@ -45,7 +45,7 @@ export class Growing {
     shard: number,
     rows = 1_000,
     growth: GrowthStep["growth"] = this.running,
-  ): Promise<Reply<GrowthProgress>> =>
+  ): Promise<Result<GrowthProgress>> =>
     this.#run(this.#cluster.shard(shard).object.growStep({ ...this.#cluster.envelope, growth, rows }));
 
   /** Steps of all shards of before, until each of them has this state. */
@@ -168,7 +168,7 @@ export function shardNow(c: Cluster, name: string): number {
 }
 
 /** Looks a name up. */
-export const lookup = (c: Cluster, name: string): Promise<Reply<LookupAnswer>> =>
+export const lookup = (c: Cluster, name: string): Promise<Result<LookupAnswer>> =>
   c.clock.runUntil(
     c.shard(shardNow(c, name)).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", name)] }),
   );

@@ -10,13 +10,12 @@ import {
   type Envelope,
   type HistoryPoint,
   type PartStatus,
-  type Reply,
   type Told,
 } from "../messages.ts";
 import { migrate } from "../meta.ts";
 import type { DirectoryMetrics } from "../metrics/messages.ts";
 import type { Ports } from "../ports.ts";
-import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
+import { changedMeanwhile, ok, refused, type Refusal, type Result } from "../refusal.ts";
 import type {
   AbortGrowth,
   AskGrowth,
@@ -115,8 +114,8 @@ export class Directory implements DirectoryCalls {
    * Answers the placement in force (P1), whatever that of the message is. There is none before the first cell
    * is registered, because only that fixes it (P2).
    */
-  confirm(message: Confirm): Promise<Reply<Confirmed>> {
-    const work = (): Reply<Confirmed> => {
+  confirm(message: Confirm): Promise<Result<Confirmed>> {
+    const work = (): Result<Confirmed> => {
       if (message.cell !== undefined && this.#store.cell(message.cell) === undefined) {
         return refused(
           "PERMISSION_DENIED",
@@ -136,7 +135,7 @@ export class Directory implements DirectoryCalls {
     return this.#read({ ...message, placement }, work);
   }
 
-  snapshot(message: SnapshotRequest): Promise<Reply<Snapshot>> {
+  snapshot(message: SnapshotRequest): Promise<Result<Snapshot>> {
     return this.#read(message, () => {
       // No clock determines which keys are left out: a clock that is ahead for some time would let revoked
       // keys in (A1).
@@ -157,7 +156,7 @@ export class Directory implements DirectoryCalls {
     });
   }
 
-  addCell(message: NewCell): Promise<Reply<Cell>> {
+  addCell(message: NewCell): Promise<Result<Cell>> {
     return this.#operate("add_cell", message, () => {
       const known = this.#store.cell(message.cell);
       if (known !== undefined) return known.removedAtMs === null ? cellExists(known) : idOfRemovedCell(known);
@@ -191,7 +190,7 @@ export class Directory implements DirectoryCalls {
    * Changes a cell, based on the version with `updatedAtMs`. If the cell has changed since, the change is
    * refused (A2).
    */
-  changeCell(message: CellChange): Promise<Reply<Cell>> {
+  changeCell(message: CellChange): Promise<Result<Cell>> {
     return this.#operate("change_cell", message, () => {
       const before = this.#store.cell(message.cell);
       if (before === undefined) return cellUnknown(message.cell);
@@ -225,7 +224,7 @@ export class Directory implements DirectoryCalls {
    * Marks a cell as removed, because its ledger has said so (X5). Idempotent: the first message has an audit
    * entry, and the time in it stays.
    */
-  removeCell(message: RemovedCell): Promise<Reply<Cell>> {
+  removeCell(message: RemovedCell): Promise<Result<Cell>> {
     return this.#operate("mark_cell_removed", message, () => {
       const { cell, removedAtMs, operator } = message;
       const before = this.#store.cell(cell);
@@ -247,17 +246,17 @@ export class Directory implements DirectoryCalls {
   }
 
   /** Replaces the set of types, based on the one that the operator has read (T3). */
-  changeTypes(message: ChangeTypes): Promise<Reply<DeclaredTypes>> {
+  changeTypes(message: ChangeTypes): Promise<Result<DeclaredTypes>> {
     return this.#operate("change_types", message, () => changeTypes(this.#store, this.#audit, message));
   }
 
   /** Marks types as in use (T2). Idempotent. */
-  useTypes(message: UseTypes): Promise<Reply<DeclaredTypes>> {
+  useTypes(message: UseTypes): Promise<Result<DeclaredTypes>> {
     return this.#change("use_types", message, () => useTypes(this.#store, message));
   }
 
   /** Replaces the identities, based on those that the operator has read (A4). */
-  changeIdentities(message: ChangeIdentities): Promise<Reply<IdentitySet>> {
+  changeIdentities(message: ChangeIdentities): Promise<Result<IdentitySet>> {
     return this.#operate("change_identities", message, () => {
       for (const cell of cellsOf(message.identities)) {
         const unfit = this.#refuseWithoutCell(cell);
@@ -268,12 +267,12 @@ export class Directory implements DirectoryCalls {
   }
 
   /** Returns the growth that runs. Null: none. */
-  growth(message: AskGrowth): Promise<Reply<Growth | null>> {
+  growth(message: AskGrowth): Promise<Result<Growth | null>> {
     return this.#read(message, () => ok(this.#store.growth));
   }
 
   /** Starts to get more shards (G1). */
-  startGrowth(message: StartGrowth): Promise<Reply<Growth>> {
+  startGrowth(message: StartGrowth): Promise<Result<Growth>> {
     const id = this.#ports.randomness.uuid();
     return this.#operate("start_growth", message, () =>
       startGrowth(this.#store, this.#audit, message, id, this.#now()),
@@ -281,14 +280,14 @@ export class Directory implements DirectoryCalls {
   }
 
   /** Orders the cut, after which the growth can't be aborted. */
-  cutGrowth(message: CutGrowth): Promise<Reply<Growth>> {
+  cutGrowth(message: CutGrowth): Promise<Result<Growth>> {
     return this.#operate("order_cut", message, () =>
       orderCut(this.#store, this.#audit, message, this.#now()),
     );
   }
 
   /** Puts the new placement in force, once D1 has a copy of the growth (G2). Idempotent. */
-  confirmCut(message: ConfirmCut): Promise<Reply<Growth>> {
+  confirmCut(message: ConfirmCut): Promise<Result<Growth>> {
     // A repeated message may have either placement.
     const { growth, placement = message.placement } = this.#store;
     const isRepeated = growth?.id === message.id && growth.phase === "cut";
@@ -298,41 +297,41 @@ export class Directory implements DirectoryCalls {
   }
 
   /** Ends a growth that was not cut. */
-  abortGrowth(message: AbortGrowth): Promise<Reply<null>> {
+  abortGrowth(message: AbortGrowth): Promise<Result<null>> {
     return this.#operate("abort_growth", message, () => abortGrowth(this.#store, this.#audit, message));
   }
 
   /** Ends a growth that all shards have carried out. Idempotent. */
-  finishGrowth(message: FinishGrowth): Promise<Reply<null>> {
+  finishGrowth(message: FinishGrowth): Promise<Result<null>> {
     return this.#change("finish_growth", message, () => finishGrowth(this.#store, message));
   }
 
   /** Returns the operations that run, and how far the directory is with them. */
-  operations(message: Envelope): Promise<Reply<OperationSet>> {
+  operations(message: Envelope): Promise<Result<OperationSet>> {
     return this.#read(message, () =>
       ok({ position: this.#store.operations.position, operations: runningOperations(this.#store) }),
     );
   }
 
   /** Begins an operation, unless another one is in its way (A5). Idempotent. */
-  beginOperation(message: BeginOperation): Promise<Reply<Operation>> {
+  beginOperation(message: BeginOperation): Promise<Result<Operation>> {
     return this.#change("begin_operation", message, () =>
       beginOperation(this.#store, this.#audit, message, this.#now()),
     );
   }
 
   /** Ends an operation of which its part says that it has ended (A6). Idempotent. */
-  endOperation(message: EndOperation): Promise<Reply<null>> {
+  endOperation(message: EndOperation): Promise<Result<null>> {
     return this.#change("end_operation", message, () => endOperation(this.#store, message));
   }
 
   /** Ends a restore, because the operator says so. Idempotent. */
-  endRestore(message: EndRestore): Promise<Reply<null>> {
+  endRestore(message: EndRestore): Promise<Result<null>> {
     return this.#operate("end_operation", message, () => endRestore(this.#store, this.#audit, message));
   }
 
   /** Stores what describes a minted key, without the key itself. */
-  recordKey(message: KeyChange): Promise<Reply<MintedKey>> {
+  recordKey(message: KeyChange): Promise<Result<MintedKey>> {
     return this.#operate("record_key", message, () => {
       const { key } = message;
       const unfit = key.cell === null ? undefined : this.#refuseWithoutCell(key.cell);
@@ -359,7 +358,7 @@ export class Directory implements DirectoryCalls {
    * elsewhere. Refuses if there is no room for one more revoked key, or for the audit entry (O3), before the
    * revocation is acknowledged anywhere.
    */
-  keyToRevoke(message: Envelope & { keyId: string }): Promise<Reply<MintedKey | null>> {
+  keyToRevoke(message: Envelope & { keyId: string }): Promise<Result<MintedKey | null>> {
     return this.#read(message, () => {
       const key = this.#store.key(message.keyId) ?? null;
       const full =
@@ -372,7 +371,7 @@ export class Directory implements DirectoryCalls {
    * Lists keys in the order of their last changes, oldest first, because only this order can be continued
    * with a position.
    */
-  listKeys(message: Envelope & { afterPosition: number; limit: number }): Promise<Reply<KeyPage>> {
+  listKeys(message: Envelope & { afterPosition: number; limit: number }): Promise<Result<KeyPage>> {
     return this.#read(message, () => {
       const rows = this.#store.keysAfter(message.afterPosition, message.limit + 1);
       return ok({
@@ -383,7 +382,7 @@ export class Directory implements DirectoryCalls {
     });
   }
 
-  revokedKeysOf(message: ListRevokedKeys): Promise<Reply<RevokedKey[]>> {
+  revokedKeysOf(message: ListRevokedKeys): Promise<Result<RevokedKey[]>> {
     return this.#read(message, () => ok(this.#store.revokedKeysOf(message.cell, message.limit)));
   }
 
@@ -391,7 +390,7 @@ export class Directory implements DirectoryCalls {
    * Revokes a key. Idempotent. `key` describes the key, so that a key that was minted elsewhere can also be
    * revoked.
    */
-  revokeKey(message: KeyChange): Promise<Reply<MintedKey>> {
+  revokeKey(message: KeyChange): Promise<Result<MintedKey>> {
     return this.#operate("revoke_key", message, () => {
       const known = this.#store.key(message.key.keyId);
       const stored = known ?? message.key;
@@ -419,7 +418,7 @@ export class Directory implements DirectoryCalls {
   }
 
   /** Returns the audit entries that were not copied yet, and drops those that were (O2). */
-  async pullAudit(message: PullAudit): Promise<Reply<AuditPage>> {
+  async pullAudit(message: PullAudit): Promise<Result<AuditPage>> {
     const { copied, limit } = message;
     if (copied !== null) {
       const forgotten = await this.#change("forget_audit", message, () => {
@@ -431,7 +430,7 @@ export class Directory implements DirectoryCalls {
     return this.#read(message, () => ok(this.#audit.page(limit)));
   }
 
-  async takeSlot(message: VerificationSlotRequest): Promise<Reply<VerificationSlot>> {
+  async takeSlot(message: VerificationSlotRequest): Promise<Result<VerificationSlot>> {
     const refusal = await this.#refusalOf(message);
     if (refusal !== undefined) return { ok: false, refusal };
     // The queue has one place for each registered cell, so `maxCells` bounds it.
@@ -440,13 +439,13 @@ export class Directory implements DirectoryCalls {
   }
 
   /** Releases a slot. Idempotent. Returns whether the run had one. */
-  async releaseSlot(message: VerificationSlotRequest): Promise<Reply<boolean>> {
+  async releaseSlot(message: VerificationSlotRequest): Promise<Result<boolean>> {
     const refusal = await this.#refusalOf(message);
     return refusal === undefined ? this.#slots.release(message) : { ok: false, refusal };
   }
 
   /** Compares what ledgers have seen of this directory with its history (H2). Success confirms all points. */
-  compare(message: ComparePoints): Promise<Reply<null>> {
+  compare(message: ComparePoints): Promise<Result<null>> {
     return this.#read(message, () => {
       for (const { noticedBy, point } of message.points) {
         const refusal = this.#history.refuse(point, noticedBy);
@@ -465,12 +464,12 @@ export class Directory implements DirectoryCalls {
   // The calls below are also answered by a directory that has gone back in time.
 
   /** Returns what this directory knows of its own history. */
-  part(message: Envelope): Promise<Reply<PartStatus>> {
+  part(message: Envelope): Promise<Result<PartStatus>> {
     return this.#answerAlways(message, async () => this.#durable(ok(this.#history.status)));
   }
 
   /** Returns counts for monitoring. It writes nothing. */
-  metrics(message: Envelope): Promise<Reply<DirectoryMetrics>> {
+  metrics(message: Envelope): Promise<Result<DirectoryMetrics>> {
     return this.#answerAlways(message, async () =>
       ok({
         startedAtMs: this.#startedAtMs,
@@ -488,7 +487,7 @@ export class Directory implements DirectoryCalls {
    * Returns the set of types. A type in use never changes (T2), so what is left of these after a loss is
    * still true. Nothing else is (T6).
    */
-  types(message: Envelope): Promise<Reply<KnownTypes>> {
+  types(message: Envelope): Promise<Result<KnownTypes>> {
     return this.#answerAlways(message, async () => {
       const { types } = this.#store;
       const { isLost } = this.#history;
@@ -498,7 +497,7 @@ export class Directory implements DirectoryCalls {
   }
 
   /** Returns whether a key is revoked, or may be (A1), according to the rows that are left. */
-  isRevoked(message: Envelope & RevokedKey): Promise<Reply<boolean>> {
+  isRevoked(message: Envelope & RevokedKey): Promise<Result<boolean>> {
     return this.#answerAlways(message, async () => {
       const { keyId, expiresAtMs } = message;
       const isListed = (this.#store.key(keyId)?.revokedAtMs ?? null) !== null;
@@ -507,11 +506,11 @@ export class Directory implements DirectoryCalls {
   }
 
   /** Takes over what copies of the lost rows still have, and accepts the loss (H8). */
-  reconcile(message: RestoreDirectory): Promise<Reply<DirectoryReconciliation>> {
+  reconcile(message: RestoreDirectory): Promise<Result<DirectoryReconciliation>> {
     return this.#answerAlways(message, () => this.#reconciler.reconcile(message));
   }
 
-  async #answerAlways<T>(message: Envelope, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
+  async #answerAlways<T>(message: Envelope, work: () => Promise<Result<T>>): Promise<Result<T>> {
     // A directory that went back may have an older placement than all others (G2), noticed or not.
     const mayBeLost = this.#history.isLost || this.#hasFewerShards(message);
     const refusal = refuseVersion(message) ?? (mayBeLost ? undefined : this.#refusePlacement(message));
@@ -522,7 +521,7 @@ export class Directory implements DirectoryCalls {
   }
 
   /** Answers from the rows, once they are durable and if the history was not found to be lost meanwhile. */
-  async #read<T>(message: Envelope, work: () => Reply<T>): Promise<Reply<T>> {
+  async #read<T>(message: Envelope, work: () => Result<T>): Promise<Result<T>> {
     const before = await this.#refusalOf(message);
     if (before !== undefined) return { ok: false, refusal: before };
     const reply = await this.#durable(work());
@@ -531,14 +530,14 @@ export class Directory implements DirectoryCalls {
   }
 
   /** Carries out an operator's change, if there is room for its audit entry (O3). */
-  #operate<T>(point: WritePoint, message: OperatorCall, work: () => Reply<T>): Promise<Reply<T>> {
+  #operate<T>(point: WritePoint, message: OperatorCall, work: () => Result<T>): Promise<Result<T>> {
     return this.#change(point, message, () => {
       const full = this.#audit.refusal;
       return full === undefined ? work() : { ok: false, refusal: full };
     });
   }
 
-  async #change<T>(point: WritePoint, message: Envelope, work: () => Reply<T>): Promise<Reply<T>> {
+  async #change<T>(point: WritePoint, message: Envelope, work: () => Result<T>): Promise<Result<T>> {
     const before = await this.#refusalOf(message);
     if (before !== undefined) return { ok: false, refusal: before };
     return this.#commits.submit(point, () => {
@@ -652,7 +651,7 @@ export class Directory implements DirectoryCalls {
     return this.#ports.clock.now();
   }
 
-  async #durable<T>(reply: Reply<T>): Promise<Reply<T>> {
+  async #durable<T>(reply: Result<T>): Promise<Result<T>> {
     await this.#ports.sql.flush();
     return reply;
   }

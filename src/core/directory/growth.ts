@@ -8,11 +8,10 @@ import {
   type Growth,
   type StartGrowth,
 } from "../growth/messages.ts";
-import type { Reply } from "../messages.ts";
 import { operationRunning } from "../operations/messages.ts";
 import { inTheWayOf } from "../operations/operations.ts";
 import { MAX_SHARDS, placementOf, shardsOf } from "../placement.ts";
-import { ok, refused } from "../refusal.ts";
+import { ok, refused, type Result } from "../refusal.ts";
 import { runningOperations } from "./operations.ts";
 import type { DirectoryStore } from "./store.ts";
 
@@ -29,7 +28,7 @@ export function startGrowth(
   { to: shards, operator, placement }: StartGrowth,
   id: string,
   startedAtMs: number,
-): Reply<Growth> {
+): Result<Growth> {
   const { growth } = store;
   const from = shardsOf(store.placement ?? placement);
   if (growth?.to === shards && growth.phase === "copying") return ok(growth);
@@ -73,7 +72,7 @@ export function orderCut(
   audit: Audit,
   { id, sources, operator }: CutGrowth,
   cutAtMs: number,
-): Reply<Growth> {
+): Result<Growth> {
   const { growth } = store;
   if (growth?.id !== id) return growthUnknown();
   if (growth.phase !== "copying") return ok(growth);
@@ -96,7 +95,7 @@ export function orderCut(
 }
 
 /** Puts the new placement in force, once D1 has a copy of the growth. Nobody was told of it before (G2). */
-export function confirmCut(store: DirectoryStore, { id, growthCopiedAt }: ConfirmCut): Reply<Growth> {
+export function confirmCut(store: DirectoryStore, { id, growthCopiedAt }: ConfirmCut): Result<Growth> {
   const { growth } = store;
   if (growth?.id !== id) return growthUnknown();
   if (growth.phase === "cut") return ok(growth);
@@ -109,7 +108,11 @@ export function confirmCut(store: DirectoryStore, { id, growthCopiedAt }: Confir
 }
 
 /** Ends a growth that was not cut. A repeated call has no effect. */
-export function abortGrowth(store: DirectoryStore, audit: Audit, { id, operator }: AbortGrowth): Reply<null> {
+export function abortGrowth(
+  store: DirectoryStore,
+  audit: Audit,
+  { id, operator }: AbortGrowth,
+): Result<null> {
   const { growth } = store;
   if (growth === null) return ok(null);
   if (growth.id !== id) return growthUnknown();
@@ -129,7 +132,7 @@ export function abortGrowth(store: DirectoryStore, audit: Audit, { id, operator 
 }
 
 /** Ends a growth that all shards have carried out. */
-export function finishGrowth(store: DirectoryStore, { id }: FinishGrowth): Reply<null> {
+export function finishGrowth(store: DirectoryStore, { id }: FinishGrowth): Result<null> {
   const { growth } = store;
   if (growth?.id !== id) return ok(null);
   if (growth.phase !== "cut")
@@ -138,7 +141,7 @@ export function finishGrowth(store: DirectoryStore, { id }: FinishGrowth): Reply
   return ok(null);
 }
 
-const growthUnknown = (): Reply<never> =>
+const growthUnknown = (): Result<never> =>
   refused("FAILED_PRECONDITION", "this growth does not run any more; read which one does", {
     reason: "GROWTH_UNKNOWN",
   });

@@ -1,7 +1,6 @@
 import type { Audit } from "../audit.ts";
 import type { Identities, IdentitySet } from "../identities/identities.ts";
-import type { Reply } from "../messages.ts";
-import { changedMeanwhile, ok } from "../refusal.ts";
+import { changedMeanwhile, ok, type Result } from "../refusal.ts";
 import type { ChangeIdentities } from "./messages.ts";
 import type { DirectoryStore } from "./store.ts";
 
@@ -10,7 +9,7 @@ export function changeIdentities(
   store: DirectoryStore,
   audit: Audit,
   { position, identities, operator }: ChangeIdentities,
-): Reply<IdentitySet> {
+): Result<IdentitySet> {
   const before = store.identities;
   // A repeated change has been carried out already.
   if (textOf(before) === textOf(identities)) return ok(before);

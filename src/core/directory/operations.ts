@@ -1,5 +1,4 @@
 import type { Audit } from "../audit.ts";
-import type { Reply } from "../messages.ts";
 import {
   operationRunning,
   type BeginOperation,
@@ -8,7 +7,7 @@ import {
 } from "../operations/messages.ts";
 import { inTheWayOf, type Operation } from "../operations/operations.ts";
 import { MAX_SHARDS } from "../placement.ts";
-import { ok, refused } from "../refusal.ts";
+import { ok, refused, type Result } from "../refusal.ts";
 import type { DirectoryStore } from "./store.ts";
 
 // How the directory keeps the operations that run (A5, A6). Runs inside a transaction.
@@ -39,7 +38,7 @@ export function beginOperation(
   audit: Audit,
   { operation, operator }: BeginOperation,
   startedAtMs: number,
-): Reply<Operation> {
+): Result<Operation> {
   // So there is at most one row for each shard, beside that of a restore.
   if (operation.kind === "reconciliation" && !isShard(operation.id))
     return refused("INVALID_ARGUMENT", `there is no ${operation.id}`);
@@ -66,14 +65,14 @@ function isShard(id: string): boolean {
 }
 
 /** Ends an operation, unless it has begun again since its part was asked. Idempotent. */
-export function endOperation(store: DirectoryStore, { operation: ended }: EndOperation): Reply<null> {
+export function endOperation(store: DirectoryStore, { operation: ended }: EndOperation): Result<null> {
   const running = store.operations.operations.find(({ id }) => id === ended.id);
   if (running?.position === ended.position) store.dropOperation(ended.id);
   return ok(null);
 }
 
 /** Ends a restore. Idempotent. */
-export function endRestore(store: DirectoryStore, audit: Audit, { id, operator }: EndRestore): Reply<null> {
+export function endRestore(store: DirectoryStore, audit: Audit, { id, operator }: EndRestore): Result<null> {
   const running = runningOperations(store).find((operation) => operation.id === id);
   if (running === undefined) return ok(null);
   if (running.kind !== "restore") return operationRunning(running);

@@ -3,11 +3,11 @@ import type { GroupCommit } from "../group-commit.ts";
 import { abovePoints, MAX_BELIEVED, POSITION_MARGIN, type History } from "../history.ts";
 import type { GrowthCopy } from "../growth/messages.ts";
 import type { Limits } from "../limits.ts";
-import type { HistoryPoint, Reply } from "../messages.ts";
+import type { HistoryPoint } from "../messages.ts";
 import type { OperationSet } from "../operations/operations.ts";
 import { placementOf } from "../placement.ts";
 import type { Ports } from "../ports.ts";
-import { ok } from "../refusal.ts";
+import { ok, type Result } from "../refusal.ts";
 import { noIdentities } from "../identities/identities.ts";
 import { isSameType, Types } from "../types/types.ts";
 import type { Cell, DirectoryReconciliation, MintedKey, RestoreDirectory, TypeSet } from "./messages.ts";
@@ -46,7 +46,7 @@ export class DirectoryReconciler {
    * Takes over one page. If the directory is not lost, nothing is changed, unless the operator declares a
    * loss. A page can be sent again.
    */
-  async reconcile(page: RestoreDirectory): Promise<Reply<DirectoryReconciliation>> {
+  async reconcile(page: RestoreDirectory): Promise<Result<DirectoryReconciliation>> {
     const isDeclared = await this.#history.declare(page);
     if (page.dryRun || !this.#history.isLost) {
       const isExamined = this.#history.isLost || isDeclared;

@@ -1,6 +1,5 @@
 import type { Audit } from "../audit.ts";
-import type { Reply } from "../messages.ts";
-import { changedMeanwhile, ok, refused } from "../refusal.ts";
+import { changedMeanwhile, ok, refused, type Result } from "../refusal.ts";
 import { entryText } from "../types/document.ts";
 import { planTypes, type TypeRefusal } from "../types/plan.ts";
 import { isSameType, Types, type TypeEntry } from "../types/types.ts";
@@ -10,7 +9,7 @@ import type { DirectoryStore } from "./store.ts";
 // How the directory changes the set of types. Runs inside a transaction.
 
 /** Replaces the set, unless an entry would change that is in use (T3). */
-export function changeTypes(store: DirectoryStore, audit: Audit, wanted: ChangeTypes): Reply<DeclaredTypes> {
+export function changeTypes(store: DirectoryStore, audit: Audit, wanted: ChangeTypes): Result<DeclaredTypes> {
   const { position, entries } = store.types;
   const before = new Types(entries);
   const { changes, refusals } = planTypes(before, wanted.entries);
@@ -41,13 +40,13 @@ export function changeTypes(store: DirectoryStore, audit: Audit, wanted: ChangeT
 /** The most types that an audit entry lists. A set may have hundreds. */
 const MAX_LISTED = 20;
 
-function refusedEntry({ kind, name, reason }: TypeRefusal): Reply<never> {
+function refusedEntry({ kind, name, reason }: TypeRefusal): Result<never> {
   const field = entryText(kind, name);
   return refused("FAILED_PRECONDITION", `\`${field}\` ${reason}`, { reason: "TYPE_IN_USE", field });
 }
 
 /** Marks entries as in use, unless the set has changed since the caller read and copied them (T2). */
-export function useTypes(store: DirectoryStore, wanted: UseTypes): Reply<DeclaredTypes> {
+export function useTypes(store: DirectoryStore, wanted: UseTypes): Result<DeclaredTypes> {
   const { entries, declaredAt } = store.types;
   const types = new Types(entries);
   const stored = wanted.entries.map((entry) => ({ entry, own: types.named(entry.kind, entry.name) }));

@@ -1,9 +1,9 @@
 import type { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
-import type { Envelope, Reply } from "../messages.ts";
+import type { Envelope } from "../messages.ts";
 import type { DirectoryMetrics } from "../metrics/messages.ts";
 import type { Ports } from "../ports.ts";
-import { ok, refused, type Refusal } from "../refusal.ts";
+import { ok, refused, type Refusal, type Result } from "../refusal.ts";
 
 export interface VerificationSlotRequest extends Envelope {
   cell: string;
@@ -45,7 +45,7 @@ export class VerificationSlots {
    * Takes a slot for a run, or renews the one that it has, but not beyond its turn while other cells wait for
    * it. Without a slot, the cell gets a place.
    */
-  take({ cell, uuid }: VerificationSlotRequest): Promise<Reply<VerificationSlot>> {
+  take({ cell, uuid }: VerificationSlotRequest): Promise<Result<VerificationSlot>> {
     return this.#commits.submit("take_slot", () => {
       const now = this.#ports.clock.now();
       const taken = this.#present(now);
@@ -80,7 +80,7 @@ export class VerificationSlots {
   }
 
   /** Releases the slot of a run. Returns whether the run had one. A place in the queue stays. */
-  release({ cell, uuid }: VerificationSlotRequest): Promise<Reply<boolean>> {
+  release({ cell, uuid }: VerificationSlotRequest): Promise<Result<boolean>> {
     return this.#commits.submit("release_slot", () => {
       const now = this.#ports.clock.now();
       const had = this.#present(now).some((slot) => slot.cell === cell && slot.uuid === uuid);

@@ -6,13 +6,12 @@ import {
   type CheckHolds,
   type HeldExecution,
   type Op,
-  type Reply,
   type ScrubKind,
   type ScrubStep,
 } from "../messages.ts";
 import type { Peers } from "../methods.ts";
 import type { Clock } from "../ports.ts";
-import { ok, type Refusal } from "../refusal.ts";
+import { ok, type Refusal, type Result } from "../refusal.ts";
 import { nothingChecked, type NewFinding, type ScrubCursor, type ScrubProgress } from "../scrub/scrub.ts";
 import type { TransferRange } from "../transfer/range.ts";
 import type { Deliveries } from "./deliveries.ts";
@@ -87,13 +86,13 @@ export class LedgerScrub {
     this.#peers = peers;
   }
 
-  async check(cursor: ScrubCursor | null, step: ScrubStep): Promise<Reply<ScrubProgress>> {
+  async check(cursor: ScrubCursor | null, step: ScrubStep): Promise<Result<ScrubProgress>> {
     const { table, behind } = cursor ?? { table: "leases", behind: [0] };
     const after = Number(behind[0]);
     return table === "decisions" ? this.#checkDecisions(after) : this.#checkLeases(after, step);
   }
 
-  async #checkLeases(after: number, { placement }: ScrubStep): Promise<Reply<ScrubProgress>> {
+  async #checkLeases(after: number, { placement }: ScrubStep): Promise<Result<ScrubProgress>> {
     const rows = this.#store.undecided(after, STEP_LEASES);
     const findings: NewFinding[] = [];
     const leases: ComparedLease[] = [];
@@ -229,7 +228,7 @@ export class LedgerScrub {
   }
 
   /** Checks in one turn that all decisions which some shard may lack will be delivered. */
-  #checkDecisions(after: number): Reply<ScrubProgress> {
+  #checkDecisions(after: number): Result<ScrubProgress> {
     const limit = this.#limits.scanRows;
     const rows = this.#store.outcomes(1, after, limit);
     const findings = rows

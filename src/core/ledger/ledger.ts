@@ -34,7 +34,6 @@ import type {
   RemovalStep,
   RenewRequest,
   ReportStatus,
-  Reply,
   RevokeCellKey,
   ScrubStatus,
   ScrubStep,
@@ -52,7 +51,7 @@ import { LedgerCounters } from "../metrics/ledger-counters.ts";
 import type { LedgerMetrics } from "../metrics/messages.ts";
 import type { Ports } from "../ports.ts";
 import type { ReportedStatus } from "../status.ts";
-import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
+import { changedMeanwhile, ok, refused, type Refusal, type Result } from "../refusal.ts";
 import type {
   DecideTransfer,
   ListTransfers,
@@ -249,16 +248,16 @@ export class Ledger implements LedgerCalls {
     this.#scrub = new Scrub(ports, limits, this.#history, (cursor, step) => leases.check(cursor, step));
   }
 
-  begin(request: BeginRequest): Promise<Reply<BeginAnswer>> {
+  begin(request: BeginRequest): Promise<Result<BeginAnswer>> {
     const begun = this.#beginDurations.time(() => this.#begin(request));
     return watch(begun, (reply) => this.#counters.begun(reply));
   }
 
-  #begin(request: BeginRequest): Promise<Reply<BeginAnswer>> {
+  #begin(request: BeginRequest): Promise<Result<BeginAnswer>> {
     return this.#answerCall(request, () => this.#beginLease(request));
   }
 
-  async #beginLease(request: BeginRequest): Promise<Reply<BeginAnswer>> {
+  async #beginLease(request: BeginRequest): Promise<Result<BeginAnswer>> {
     const row = this.#store.findWhole(request.lease);
     if (row !== undefined) {
       const another = row.fence === 1 ? undefined : otherBatch(row, request);
@@ -277,7 +276,7 @@ export class Ledger implements LedgerCalls {
   }
 
   /** Prepares a transfer to this cell: holds a scope of another cell on all shards (Y1). */
-  prepareTransfer(request: PrepareTransfer): Promise<Reply<Transfer>> {
+  prepareTransfer(request: PrepareTransfer): Promise<Result<Transfer>> {
     return this.#answerTransfer(request, async () => {
       const known = this.#transfers.preparedBefore(request);
       if (known !== undefined) return known;
@@ -288,25 +287,25 @@ export class Ledger implements LedgerCalls {
   }
 
   /** Says that the destination takes the claims of a transfer. */
-  acceptTransfer(call: TransferCall): Promise<Reply<Transfer>> {
+  acceptTransfer(call: TransferCall): Promise<Result<Transfer>> {
     return this.#answerTransfer(call, () => this.#transfers.accept(call));
   }
 
   /** Stores what one of the two cells has in its rows. */
-  reportTransfer(call: ReportTransfer): Promise<Reply<Transfer>> {
+  reportTransfer(call: ReportTransfer): Promise<Result<Transfer>> {
     return this.#answerTransfer(call, () => this.#transfers.report(call));
   }
 
   /** Cuts or aborts a transfer. */
-  decideTransfer(call: DecideTransfer): Promise<Reply<Transfer>> {
+  decideTransfer(call: DecideTransfer): Promise<Result<Transfer>> {
     return this.#answerTransfer(call, () => this.#transfers.decide(call));
   }
 
-  getTransfer(call: TransferCall): Promise<Reply<Transfer>> {
+  getTransfer(call: TransferCall): Promise<Result<Transfer>> {
     return this.#answerTransfer(call, async () => this.#transfers.find(call));
   }
 
-  listTransfers(call: ListTransfers): Promise<Reply<TransferPage>> {
+  listTransfers(call: ListTransfers): Promise<Result<TransferPage>> {
     return this.#answerTransfer(call, async () => ok(this.#transfers.list(call)));
   }
 
@@ -317,23 +316,23 @@ export class Ledger implements LedgerCalls {
    */
   #answerTransfer<T>(
     call: CellCall & { party: TransferParty },
-    work: () => Promise<Reply<T>>,
-  ): Promise<Reply<T>> {
-    const durably = async (): Promise<Reply<T>> => this.#durable(await work());
+    work: () => Promise<Result<T>>,
+  ): Promise<Result<T>> {
+    const durably = async (): Promise<Result<T>> => this.#durable(await work());
     return this.#answer(call, durably, `cell ${this.#cell}`, () =>
       call.party === "to" ? this.#callRefusal(call) : undefined,
     );
   }
 
   /** Nobody waits for the answer to a begin any more (B11). */
-  giveUp(message: GiveUp): Promise<Reply<null>> {
+  giveUp(message: GiveUp): Promise<Result<null>> {
     return this.#answer(message, async () => {
       this.#begins.giveUp(message.lease, message.call);
       return ok(null);
     });
   }
 
-  decide(request: DecideRequest): Promise<Reply<PlacedLease>> {
+  decide(request: DecideRequest): Promise<Result<PlacedLease>> {
     const decided = this.#decisionDurations.time(() =>
       this.#answerCall(request, () => this.#decisions.decide(request)),
     );
@@ -341,11 +340,11 @@ export class Ledger implements LedgerCalls {
   }
 
   /** Stores that the cell still works on a lease (C8). */
-  renew(request: RenewRequest): Promise<Reply<Lease>> {
+  renew(request: RenewRequest): Promise<Result<Lease>> {
     return this.#answerCall(request, () => this.#renewals.renew(request));
   }
 
-  getLease(request: LeaseRequest): Promise<Reply<Lease>> {
+  getLease(request: LeaseRequest): Promise<Result<Lease>> {
     return this.#answerCall(request, async () => {
       const row = this.#store.findWhole(request.lease);
       if (row === undefined || row.transfer !== null)
@@ -358,7 +357,7 @@ export class Ledger implements LedgerCalls {
    * Lists granted leases, complete as of this call (R1). It reads only this ledger's rows, which are
    * authoritative.
    */
-  listLeases(request: ListLeasesRequest): Promise<Reply<LeasePage>> {
+  listLeases(request: ListLeasesRequest): Promise<Result<LeasePage>> {
     return this.#answerCall(request, async () => {
       const read = this.#ports.randomness.uuid();
       const refusal = this.#reads.start(read, request.caller.keyId);
@@ -371,7 +370,7 @@ export class Ledger implements LedgerCalls {
     });
   }
 
-  #list(request: ListLeasesRequest): Promise<Reply<LeasePage>> {
+  #list(request: ListLeasesRequest): Promise<Result<LeasePage>> {
     const after = Math.max(request.afterPosition, positionAt(request.createdAfterMs) - 1);
     const rows = this.#store.granted(after, request.limit + 1);
     const page = rows.slice(0, request.limit);
@@ -381,7 +380,7 @@ export class Ledger implements LedgerCalls {
   }
 
   /** Checks whether the caller's key is valid, and counts reads that the shards answer. */
-  authorize(request: Authorize): Promise<Reply<null>> {
+  authorize(request: Authorize): Promise<Result<null>> {
     return this.#answerCall(request, async () => {
       const { read, caller } = request;
       const refusal = read === undefined ? undefined : this.#reads.start(read, caller.keyId);
@@ -389,7 +388,7 @@ export class Ledger implements LedgerCalls {
     });
   }
 
-  endRead(message: EndRead): Promise<Reply<null>> {
+  endRead(message: EndRead): Promise<Result<null>> {
     return this.#answer(message, async () => {
       this.#reads.end(message.read);
       return ok(null);
@@ -400,7 +399,7 @@ export class Ledger implements LedgerCalls {
    * Answers a shard's inquiry, unless it shows that this ledger has lost the attempts of an instance (H4). It
    * reads rows and running begins in one turn, and answers once the rows are durable (B8).
    */
-  inquire(message: Inquiry): Promise<Reply<InquiryAnswer>> {
+  inquire(message: Inquiry): Promise<Result<InquiryAnswer>> {
     return this.#answer(
       message,
       async () => {
@@ -417,7 +416,7 @@ export class Ledger implements LedgerCalls {
     );
   }
 
-  pull(message: Pull): Promise<Reply<PullAnswer>> {
+  pull(message: Pull): Promise<Result<PullAnswer>> {
     return this.#answer(
       message,
       async () => {
@@ -442,7 +441,7 @@ export class Ledger implements LedgerCalls {
    * Called by the cron: resumes unfinished work whose alarm was lost (M3), and deletes outcomes that are old
    * enough.
    */
-  maintain(message: Maintain): Promise<Reply<MaintainAnswer>> {
+  maintain(message: Maintain): Promise<Result<MaintainAnswer>> {
     return this.#answer(message, async () => {
       // The directory was told only after the removal was durable here, so this ledger went back (X5, H4).
       if (message.isRemoved === true && this.#store.cellState() !== "REMOVED") {
@@ -469,11 +468,11 @@ export class Ledger implements LedgerCalls {
   }
 
   /** Returns the newest point of each shard that this ledger has seen, for the shards to check (G7). */
-  seenShards(message: Envelope): Promise<Reply<ShardPoints>> {
+  seenShards(message: Envelope): Promise<Result<ShardPoints>> {
     return this.#answer(message, async () => ok(Object.fromEntries(this.#links.points)));
   }
 
-  status(message: Envelope): Promise<Reply<CellStatus>> {
+  status(message: Envelope): Promise<Result<CellStatus>> {
     return this.#answer(message, async () => {
       return this.#durable(
         ok({
@@ -493,12 +492,12 @@ export class Ledger implements LedgerCalls {
   }
 
   /** Stores what the cell says of itself. */
-  reportStatus(message: ReportStatus): Promise<Reply<ReportedStatus>> {
+  reportStatus(message: ReportStatus): Promise<Result<ReportedStatus>> {
     return this.#answerCall(message, () => this.#statusReports.store(message));
   }
 
   /** Returns what the cell said of itself last. */
-  reportedStatus(message: CellCall): Promise<Reply<ReportedStatus | null>> {
+  reportedStatus(message: CellCall): Promise<Result<ReportedStatus | null>> {
     return this.#answerCall(message, async () => this.#durable(ok(this.#statusReports.last)));
   }
 
@@ -507,7 +506,7 @@ export class Ledger implements LedgerCalls {
    * can leave out decided, renewed and young leases. Null: the ledger does not know the lease, or has
    * forgotten it.
    */
-  leaseStates(message: Envelope & { leases: string[] }): Promise<Reply<(LeaseStatus | null)[]>> {
+  leaseStates(message: Envelope & { leases: string[] }): Promise<Result<(LeaseStatus | null)[]>> {
     const statusOf = (lease: string): LeaseStatus | null => {
       const row = this.#store.find(lease);
       if (row === undefined) return null;
@@ -517,9 +516,9 @@ export class Ledger implements LedgerCalls {
     return this.#answer(message, async () => this.#durable(ok(message.leases.map(statusOf))));
   }
 
-  setState(message: SetState): Promise<Reply<null>> {
+  setState(message: SetState): Promise<Result<null>> {
     return this.#answer(message, async () => {
-      const reply = await this.#commits.submit("set_state", (): Reply<null> => {
+      const reply = await this.#commits.submit("set_state", (): Result<null> => {
         const isCurrent = message.stateVersion === this.#store.number("cell_state_version");
         if (!isCurrent && message.state !== this.#store.cellState())
           return changedMeanwhile(`cell ${this.#cell}`);
@@ -544,16 +543,16 @@ export class Ledger implements LedgerCalls {
     });
   }
 
-  startRemoval(message: StartRemoval): Promise<Reply<null>> {
+  startRemoval(message: StartRemoval): Promise<Result<null>> {
     return this.#answer(message, () => this.#removal.start(message));
   }
 
-  cancelRemoval(message: CancelRemoval): Promise<Reply<null>> {
+  cancelRemoval(message: CancelRemoval): Promise<Result<null>> {
     return this.#answer(message, () => this.#removal.cancel(message));
   }
 
   /** Releases some of the cell's claims. The last step marks the cell as removed. */
-  removalStep(message: RemovalStep): Promise<Reply<RemovalProgress>> {
+  removalStep(message: RemovalStep): Promise<Result<RemovalProgress>> {
     return this.#answer(message, () => this.#removal.step(message));
   }
 
@@ -561,7 +560,7 @@ export class Ledger implements LedgerCalls {
    * Revokes a key of the cell. Every call of a cell is checked here, so the key is refused once the
    * revocation is durable (A1).
    */
-  revoke(message: RevokeCellKey): Promise<Reply<null>> {
+  revoke(message: RevokeCellKey): Promise<Result<null>> {
     return this.#answer(message, async () => {
       const reply = await this.#commits.submit("revoke_cell_key", () => this.#revoke(message));
       this.#begins.endUnfitWaits();
@@ -569,7 +568,7 @@ export class Ledger implements LedgerCalls {
     });
   }
 
-  #revoke({ operator, keyId, expiresAtMs }: RevokeCellKey): Reply<null> {
+  #revoke({ operator, keyId, expiresAtMs }: RevokeCellKey): Result<null> {
     const full = this.#audit.refusal;
     if (full !== undefined) return { ok: false, refusal: full };
     const wasRevoked = this.#store.isRevoked(keyId) || expiresAtMs <= this.#store.refusedThroughMs;
@@ -597,7 +596,7 @@ export class Ledger implements LedgerCalls {
   }
 
   /** Returns the audit entries that were not copied yet, and drops those that were (O2). */
-  pullAudit(message: PullAudit): Promise<Reply<AuditPage>> {
+  pullAudit(message: PullAudit): Promise<Result<AuditPage>> {
     return this.#answer(message, async () => {
       const { copied, limit } = message;
       if (copied !== null) await this.#commits.submit("forget_audit", () => this.#audit.forget(copied));
@@ -606,7 +605,7 @@ export class Ledger implements LedgerCalls {
   }
 
   /** Checks the next leases of this ledger, or the first ones (Z1). */
-  scrub(message: ScrubStep): Promise<Reply<ScrubStatus>> {
+  scrub(message: ScrubStep): Promise<Result<ScrubStatus>> {
     return this.#answer(message, async () => this.#durable(await this.#scrub.step(message)));
   }
 
@@ -633,12 +632,12 @@ export class Ledger implements LedgerCalls {
   // The calls below are also answered by a ledger that has gone back in time.
 
   /** Returns what this ledger knows of its own history. */
-  part(message: Envelope): Promise<Reply<PartStatus>> {
+  part(message: Envelope): Promise<Result<PartStatus>> {
     return this.#answerAlways(message, async () => ok(this.#history.status));
   }
 
   /** Returns what this instance has counted. It reads the oldest 1,000 leases at most, and writes nothing. */
-  metrics(message: Envelope): Promise<Reply<LedgerMetrics>> {
+  metrics(message: Envelope): Promise<Result<LedgerMetrics>> {
     return this.#answerAlways(message, async () =>
       ok({
         startedAtMs: this.#startedAtMs,
@@ -661,24 +660,24 @@ export class Ledger implements LedgerCalls {
   }
 
   /** Returns what the scrub has found. */
-  scrubStatus(message: Envelope): Promise<Reply<ScrubStatus>> {
+  scrubStatus(message: Envelope): Promise<Result<ScrubStatus>> {
     return this.#answerAlways(message, async () => this.#durable(ok(this.#scrub.status)));
   }
 
   /** Rebuilds the leases that this ledger has forgotten, and accepts its loss (H7). */
-  reconcile(message: ReconcileLedger): Promise<Reply<LedgerReconciliation>> {
+  reconcile(message: ReconcileLedger): Promise<Result<LedgerReconciliation>> {
     return this.#answerAlways(message, () => this.#reconciler.reconcile(message));
   }
 
   /** Returns what this ledger knows of a shard that has gone back in time (H6). */
-  knowledge(message: KnowledgeRequest): Promise<Reply<Knowledge>> {
+  knowledge(message: KnowledgeRequest): Promise<Result<Knowledge>> {
     return this.#answerAlways(message, async () => {
       const seen = this.#links.points.get(message.shard);
       return this.#durable(ok(knowledgeOf(this.#store, seen, this.#limits.outstandingLeases, message)));
     });
   }
 
-  async #answerAlways<T>(message: Envelope, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
+  async #answerAlways<T>(message: Envelope, work: () => Promise<Result<T>>): Promise<Result<T>> {
     const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     // A loss that another message has noticed may not be durable yet (H4).
@@ -687,7 +686,7 @@ export class Ledger implements LedgerCalls {
   }
 
   /** Carries out the call of a cell or an operator. */
-  #answerCall<T>(call: CellCall, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
+  #answerCall<T>(call: CellCall, work: () => Promise<Result<T>>): Promise<Result<T>> {
     return this.#answer(call, work, `cell ${this.#cell}`, () => this.#callRefusal(call));
   }
 
@@ -704,10 +703,10 @@ export class Ledger implements LedgerCalls {
   /** Carries out a message, unless it does not fit or its sender has seen more than this ledger has (H4). */
   async #answer<T>(
     message: Envelope,
-    work: () => Promise<Reply<T>>,
+    work: () => Promise<Result<T>>,
     sender = "a caller",
     unfit: () => Refusal | undefined = () => undefined,
-  ): Promise<Reply<T>> {
+  ): Promise<Result<T>> {
     const refusal =
       (await this.#placementGuard.admit(message)) ?? unfit() ?? this.#history.refuse(message.seen, sender);
     if (refusal === undefined && message.shards !== undefined) this.#links.learn(message.shards);
@@ -719,7 +718,7 @@ export class Ledger implements LedgerCalls {
     return this.#durable({ ok: false, refusal: refusal ?? lost });
   }
 
-  async #durable<T>(reply: Reply<T>): Promise<Reply<T>> {
+  async #durable<T>(reply: Result<T>): Promise<Result<T>> {
     await this.#ports.sql.flush();
     return reply;
   }

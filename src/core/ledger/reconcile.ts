@@ -18,7 +18,6 @@ import {
   type RebuiltLeases,
   type ReconcileLedger,
   type RemovalEnd,
-  type Reply,
 } from "../messages.ts";
 import type { Peers } from "../methods.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
@@ -65,7 +64,7 @@ export class LedgerReconciler {
   readonly #audit: Audit;
   readonly #peers: Pick<Peers, "shard">;
   readonly #placementGuard: PlacementGuard;
-  #accepting: Promise<Reply<LedgerReconciliation>> | undefined;
+  #accepting: Promise<Result<LedgerReconciliation>> | undefined;
 
   constructor(
     cell: string,
@@ -102,7 +101,7 @@ export class LedgerReconciler {
    * lost, nothing is changed, unless the operator declares a loss. A call that ends early can be repeated:
    * leases that were rebuilt are known.
    */
-  async reconcile(request: ReconcileLedger): Promise<Reply<LedgerReconciliation>> {
+  async reconcile(request: ReconcileLedger): Promise<Result<LedgerReconciliation>> {
     const isDeclared = await this.#history.declare(request);
     if (!this.#history.isLost && !isDeclared)
       return this.#answer({ rebuilt: [], leases: new Set(), unreachable: [] });
@@ -114,7 +113,7 @@ export class LedgerReconciler {
     return this.#accepting;
   }
 
-  async #rebuildAndAccept(request: ReconcileLedger): Promise<Reply<LedgerReconciliation>> {
+  async #rebuildAndAccept(request: ReconcileLedger): Promise<Result<LedgerReconciliation>> {
     const findings = await this.#readShards(request);
     if (findings.unreachable.length > 0) {
       return refused(
@@ -135,7 +134,7 @@ export class LedgerReconciler {
     return this.#answer(findings);
   }
 
-  #answer({ rebuilt, leases, unreachable }: Omit<Findings, "seen">): Reply<LedgerReconciliation> {
+  #answer({ rebuilt, leases, unreachable }: Omit<Findings, "seen">): Result<LedgerReconciliation> {
     const cellState: CellState = this.#store.cellState();
     return ok({ status: this.#history.status, cellState, rebuilt, leases: leases.size, unreachable });
   }

@@ -15,13 +15,12 @@ import {
   type RemovalEnd,
   type RemovalProgress,
   type RemovalStep,
-  type Reply,
   type StartRemoval,
 } from "../messages.ts";
 import type { Peers } from "../methods.ts";
 import { shardsOf } from "../placement.ts";
 import type { Ports } from "../ports.ts";
-import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
+import { changedMeanwhile, ok, refused, type Refusal, type Result } from "../refusal.ts";
 import type { Begins } from "./begins.ts";
 import type { Decisions } from "./decisions.ts";
 import type { Deliveries } from "./deliveries.ts";
@@ -64,7 +63,7 @@ export class Removal {
   readonly #audit: Audit;
   readonly #statusReports: StatusReports;
   readonly #peers: Pick<Peers, "shard">;
-  #running: Promise<Reply<RemovalProgress>> | undefined;
+  #running: Promise<Result<RemovalProgress>> | undefined;
   /** The shard that is asked first, because the last step found claims there. */
   #first = 0;
 
@@ -101,7 +100,7 @@ export class Removal {
   }
 
   /** Starts a removal, if no claim of the cell can have changed since its export was compared (X2). */
-  start(message: StartRemoval): Promise<Reply<null>> {
+  start(message: StartRemoval): Promise<Result<null>> {
     return this.#commits.submit("start_removal", () => {
       const full = this.#audit.refusal;
       if (full !== undefined) return { ok: false, refusal: full };
@@ -134,7 +133,7 @@ export class Removal {
   }
 
   /** Ends a removal that no step has begun (X3). */
-  async cancel(message: CancelRemoval): Promise<Reply<null>> {
+  async cancel(message: CancelRemoval): Promise<Result<null>> {
     // A ledger that went back may have forgotten a step, but the shards that it asked have not.
     if (this.#store.removal?.hasBegun === false) {
       const checked = await this.#checkHistory(message);
@@ -161,14 +160,14 @@ export class Removal {
   }
 
   /** Carries out the next step. A call that arrives while a step runs joins it. */
-  step(message: RemovalStep): Promise<Reply<RemovalProgress>> {
+  step(message: RemovalStep): Promise<Result<RemovalProgress>> {
     this.#running ??= this.#step(message).finally(() => {
       this.#running = undefined;
     });
     return this.#running;
   }
 
-  async #step(message: RemovalStep): Promise<Reply<RemovalProgress>> {
+  async #step(message: RemovalStep): Promise<Result<RemovalProgress>> {
     const begun = await this.#begin(message);
     if (!begun.ok) return begun;
     const left = await this.#commitLeftOver(message);
@@ -192,7 +191,7 @@ export class Removal {
   }
 
   /** From here on, the removal cannot be cancelled, and all open leases are its own (X3). */
-  #begin({ stateVersion, operator }: RemovalStep): Promise<Reply<null>> {
+  #begin({ stateVersion, operator }: RemovalStep): Promise<Result<null>> {
     return this.#commits.submit("begin_removal", () => {
       const state = this.#store.cellState();
       // A shard that went back in time may have claims of a removed cell again, so its steps can be repeated.
@@ -238,7 +237,7 @@ export class Removal {
    * A step that ended early may have left a granted lease. A loss may also have granted an attempt of the
    * cell that never was a lease (H7). It is rolled back if it would give the cell a name.
    */
-  async #commitLeftOver(message: RemovalStep): Promise<Reply<null>> {
+  async #commitLeftOver(message: RemovalStep): Promise<Result<null>> {
     for (const { lease, creates, replaces } of this.#store.granted(0, MOST_LEFT_OVER)) {
       const outcome = creates + replaces > 0 ? "ROLLED_BACK" : "COMMITTED";
       const decided = await this.#decide(lease, outcome, message);
@@ -247,7 +246,11 @@ export class Removal {
     return ok(null);
   }
 
-  async #decide(lease: string, outcome: Outcome, { placement, operator }: RemovalStep): Promise<Reply<null>> {
+  async #decide(
+    lease: string,
+    outcome: Outcome,
+    { placement, operator }: RemovalStep,
+  ): Promise<Result<null>> {
     const decided = await this.#decisions.decide({
       version: MESSAGE_VERSION,
       placement,
@@ -262,7 +265,7 @@ export class Removal {
   }
 
   /** Returns destroys of claims of one shard. None: no shard has a claim of the cell. */
-  async #nextClaims({ placement, limit }: RemovalStep): Promise<Reply<Op[]>> {
+  async #nextClaims({ placement, limit }: RemovalStep): Promise<Result<Op[]>> {
     const shards = shardsOf(placement);
     for (let offset = 0; offset < shards; offset += 1) {
       const shard = (this.#first + offset) % shards;
@@ -295,14 +298,14 @@ export class Removal {
   }
 
   /** Checks what every shard has stored of this ledger (H4). */
-  async #checkHistory({ placement }: CancelRemoval): Promise<Reply<null>> {
+  async #checkHistory({ placement }: CancelRemoval): Promise<Result<null>> {
     const shards = [...Array(shardsOf(placement)).keys()];
     const answers = await fanOut(shards, this.#limits.fanOut, (shard) => this.#askShard(shard, placement, 1));
     return answers.find((answer) => !answer.ok) ?? ok(null);
   }
 
   /** Lists claims of the cell on a shard, and checks what the shard has stored of this ledger (H4). */
-  async #askShard(shard: number, placement: string, limit: number): Promise<Reply<CellClaims>> {
+  async #askShard(shard: number, placement: string, limit: number): Promise<Result<CellClaims>> {
     const { batchOps, scanRows, exchangeTimeoutMs } = this.#limits;
     const seen = this.#links.points.get(shard);
     const message: ListCellClaims = {
@@ -327,7 +330,7 @@ export class Removal {
   }
 
   /** Destroys the claims as they were listed (B10). What has a hold of another lease stays. */
-  async #release(listed: readonly Op[], message: RemovalStep): Promise<Reply<RemovalProgress>> {
+  async #release(listed: readonly Op[], message: RemovalStep): Promise<Result<RemovalProgress>> {
     const { placement, operator } = message;
     const ops = this.#fitting(listed);
     const lease = this.#ports.randomness.uuid();
@@ -364,7 +367,7 @@ export class Removal {
   }
 
   /** Marks the cell as removed, once no shard has a claim of it and nothing can put one there (X4). */
-  #finish({ operator }: RemovalStep, wasSettled: boolean): Promise<Reply<RemovalProgress>> {
+  #finish({ operator }: RemovalStep, wasSettled: boolean): Promise<Result<RemovalProgress>> {
     return this.#commits.submit("finish_removal", () => {
       const full = this.#audit.refusal;
       if (full !== undefined) return { ok: false, refusal: full };

@@ -13,7 +13,6 @@ import {
   type Op,
   type Prepare,
   type PrepareAnswer,
-  type Reply,
   type Settle,
   type ShardPoints,
   type SettleAnswer,
@@ -25,7 +24,7 @@ import { Histogram } from "../metrics/histogram.ts";
 import type { Peers } from "../methods.ts";
 import { isSamePoint, type History } from "../history.ts";
 import { shardOf, shardsOf, type Placement } from "../placement.ts";
-import { refused, type Refusal } from "../refusal.ts";
+import { refused, type Refusal, type Result } from "../refusal.ts";
 import { sharedTraces, type Traces } from "../traces.ts";
 import type { Executions } from "./executions.ts";
 import { waitTimeoutMs } from "../wait-timeout.ts";
@@ -212,7 +211,7 @@ export class ShardLinks {
     placement: Placement,
     content: Pick<Exchange, "decisions" | "prepares">,
     traces: readonly Traces[],
-  ): Promise<Reply<ExchangeAnswer>> {
+  ): Promise<Result<ExchangeAnswer>> {
     // An instance that has ended sends nothing more (B5), and one that has gone back in time neither (H4).
     if (this.#isHalted()) throw new Error("this instance has ended");
     const lost = this.#history.refusal;
@@ -238,7 +237,7 @@ export class ShardLinks {
     content: Pick<Exchange, "decisions" | "prepares">,
     traces: readonly Traces[],
     confirmed: HistoryPoint | null,
-  ): Promise<Reply<ExchangeAnswer>> {
+  ): Promise<Result<ExchangeAnswer>> {
     const envelope = this.#envelope(shard, placement);
     const message: Exchange = {
       ...envelope,

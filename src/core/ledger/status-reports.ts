@@ -1,10 +1,10 @@
 import { GroupCommit } from "../group-commit.ts";
 import type { History } from "../history.ts";
 import type { Limits } from "../limits.ts";
-import type { Reply, ReportStatus } from "../messages.ts";
+import type { ReportStatus } from "../messages.ts";
 import { deleteMeta, readMeta, writeMeta } from "../meta.ts";
 import type { Ports } from "../ports.ts";
-import { ok, refused } from "../refusal.ts";
+import { ok, refused, type Result } from "../refusal.ts";
 import type { Contradictions } from "./contradictions.ts";
 import type { ReportedStatus, RunAges, RunTimes, StatusReport, StoredStatus } from "../status.ts";
 
@@ -34,7 +34,7 @@ export class StatusReports {
     return stored === undefined ? null : { ...stored, nowMs: this.#ports.clock.now() };
   }
 
-  store(report: ReportStatus): Promise<Reply<ReportedStatus>> {
+  store(report: ReportStatus): Promise<Result<ReportedStatus>> {
     return this.#commits.submit("report_status", () => {
       const now = this.#ports.clock.now();
       const stored = this.#stored;

@@ -3,10 +3,10 @@ import { DigestSum } from "../digest.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import type { History } from "../history.ts";
 import type { Limits } from "../limits.ts";
-import type { BeginAnswer, BeginRequest, DecideRequest, Reply } from "../messages.ts";
+import type { BeginAnswer, BeginRequest, DecideRequest } from "../messages.ts";
 import type { LedgerMetrics } from "../metrics/messages.ts";
 import type { Clock } from "../ports.ts";
-import { ok, refused, type Refusal } from "../refusal.ts";
+import { ok, refused, type Refusal, type Result } from "../refusal.ts";
 import type {
   DecideTransfer,
   ListTransfers,
@@ -93,7 +93,7 @@ export class Transfers {
    *
    * @param isRunning whether an earlier copy of the call is being carried out, which this one joins (B2)
    */
-  beginOf(request: PrepareTransfer, isRunning: boolean): Reply<BeginRequest> {
+  beginOf(request: PrepareTransfer, isRunning: boolean): Result<BeginRequest> {
     const { from, scope, transfer, party, reason = null, switchBackOf } = request;
     const notAllowed = this.#notAllowed("prepare", party);
     if (notAllowed !== undefined) return { ok: false, refusal: notAllowed };
@@ -155,7 +155,7 @@ export class Transfers {
    * so that a late copy of the prepare would be a new begin. A switch-back may have been prepared just before
    * its time was over.
    */
-  preparedBefore({ transfer: id, from, scope, switchBackOf }: PrepareTransfer): Reply<Transfer> | undefined {
+  preparedBefore({ transfer: id, from, scope, switchBackOf }: PrepareTransfer): Result<Transfer> | undefined {
     const known = this.#transfers.find(id);
     if (known === undefined) return undefined;
     const isSame =
@@ -167,19 +167,19 @@ export class Transfers {
   }
 
   /** Returns the answer to a prepare. */
-  prepared(begun: Reply<BeginAnswer>, { transfer: id }: PrepareTransfer): Reply<Transfer> {
+  prepared(begun: Result<BeginAnswer>, { transfer: id }: PrepareTransfer): Result<Transfer> {
     return begun.ok ? this.#answer(id) : begun;
   }
 
   /** The destination agrees to get the claims. */
-  accept(call: TransferCall): Promise<Reply<Transfer>> {
+  accept(call: TransferCall): Promise<Result<Transfer>> {
     return this.#change(call, this.#notAllowed("accept", call.party), "accept_transfer", (record, step) =>
       record.accepted === null ? { ...record, accepted: step } : record,
     );
   }
 
   /** Stores what a cell has in its rows (Y6). A later report replaces an earlier one. */
-  report(call: ReportTransfer): Promise<Reply<Transfer>> {
+  report(call: ReportTransfer): Promise<Result<Transfer>> {
     const { side, count, hash, party } = call;
     const isAllowed = party === "operator" || party === side;
     const notAllowed = isAllowed ? undefined : permissionDenied(`only that cell may report for \`${side}\``);
@@ -194,9 +194,9 @@ export class Transfers {
     notAllowed: Refusal | undefined,
     action: AuditAction,
     change: (record: TransferRecord, step: StoredStep) => TransferRecord,
-  ): Promise<Reply<Transfer>> {
+  ): Promise<Result<Transfer>> {
     if (notAllowed !== undefined) return { ok: false, refusal: notAllowed };
-    const changed = await this.#commits.submit("change_transfer", (): Reply<null> => {
+    const changed = await this.#commits.submit("change_transfer", (): Result<null> => {
       const transfer = this.#transfers.find(call.transfer);
       if (transfer === undefined) return unknownTransfer(call.transfer);
       if (transfer.state !== "PREPARED") return decidedTransfer(transfer);
@@ -216,7 +216,7 @@ export class Transfers {
   }
 
   /** Cuts or aborts a transfer: the one durable decision (Y6). */
-  async decide(call: DecideTransfer): Promise<Reply<Transfer>> {
+  async decide(call: DecideTransfer): Promise<Result<Transfer>> {
     const notAllowed = this.#notAllowed(call.outcome === "CUT" ? "cut" : "abort", call.party);
     if (notAllowed !== undefined) return { ok: false, refusal: notAllowed };
     const known = this.#transfers.find(call.transfer);
@@ -246,7 +246,7 @@ export class Transfers {
   }
 
   /** Another call may have decided it meanwhile. */
-  #undecided(call: DecideTransfer, failed: { ok: false; refusal: Refusal }): Reply<Transfer> {
+  #undecided(call: DecideTransfer, failed: { ok: false; refusal: Refusal }): Result<Transfer> {
     const now = this.#transfers.find(call.transfer);
     if (now === undefined || now.state === "PREPARED") return failed;
     return now.state === call.outcome ? this.#answer(call.transfer) : decidedTransfer(now);
@@ -340,7 +340,7 @@ export class Transfers {
     return { preparedTransfers: positions.length, oldestTransferMs: Math.max(0, ...agesMs) };
   }
 
-  find(call: TransferCall): Reply<Transfer> {
+  find(call: TransferCall): Result<Transfer> {
     return this.#answer(call.transfer);
   }
 
@@ -350,7 +350,7 @@ export class Transfers {
     return { transfers, next: found.length > limit ? (transfers.at(-1)?.position ?? null) : null };
   }
 
-  #answer(id: string): Reply<Transfer> {
+  #answer(id: string): Result<Transfer> {
     const transfer = this.#transfers.find(id);
     return transfer === undefined ? unknownTransfer(id) : ok(this.#transferOf(transfer));
   }

@@ -1,5 +1,5 @@
-import type { BeginAnswer, DecideRequest, PlacedLease, Reply } from "../messages.ts";
-import type { Conflict, ErrorCode, Refusal } from "../refusal.ts";
+import type { BeginAnswer, DecideRequest, PlacedLease } from "../messages.ts";
+import type { Conflict, ErrorCode, Refusal, Result } from "../refusal.ts";
 import { Counts } from "./counts.ts";
 import type { BeginCount, BeginResult, DecisionCount, LedgerMetrics, WaitResult } from "./messages.ts";
 
@@ -14,7 +14,7 @@ export class LedgerCounters {
   readonly #waits = new Counts(["offered", "ended", "refused"] satisfies WaitResult[]);
   #fences = 0;
 
-  begun(reply: Reply<BeginAnswer>): void {
+  begun(reply: Result<BeginAnswer>): void {
     this.#begins.add(beginLabel(reply));
   }
 
@@ -31,7 +31,7 @@ export class LedgerCounters {
     this.#fences += 1;
   }
 
-  answeredDecision(reply: Reply<PlacedLease>): void {
+  answeredDecision(reply: Result<PlacedLease>): void {
     if (!reply.ok) this.#refusedDecisions.add(reasonOf(reply.refusal));
   }
 
@@ -53,7 +53,7 @@ export class LedgerCounters {
 }
 
 /** The result of a begin and, after a space, why it has no lease. */
-function beginLabel(reply: Reply<BeginAnswer>): string {
+function beginLabel(reply: Result<BeginAnswer>): string {
   if (reply.ok) return reply.value.created ? "granted" : "repeated";
   const { refusal } = reply;
   if (refusal.conflicts !== undefined) return `conflict ${mostLasting(refusal.conflicts)}`;

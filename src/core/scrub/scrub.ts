@@ -2,7 +2,6 @@ import { GroupCommit } from "../group-commit.ts";
 import type { History } from "../history.ts";
 import type { Limits } from "../limits.ts";
 import type {
-  Reply,
   ScrubBegin,
   ScrubFinding,
   ScrubPass,
@@ -14,7 +13,7 @@ import type {
 import { readMeta, writeMeta } from "../meta.ts";
 import type { ScrubMetrics } from "../metrics/messages.ts";
 import type { Clock, Ports, Sql, SqlValue } from "../ports.ts";
-import { ok, refused } from "../refusal.ts";
+import { ok, refused, type Result } from "../refusal.ts";
 
 /** The findings of a pass that are kept. The others are only counted. */
 export const MAX_FINDINGS = 20;
@@ -47,7 +46,7 @@ export const nothingChecked = (next: ScrubCursor | null): ScrubProgress => ({
 });
 
 /** Checks the next rows. Null: from the first one. A refusal leaves the pass where it is. */
-export type CheckRows = (cursor: ScrubCursor | null, step: ScrubStep) => Promise<Reply<ScrubProgress>>;
+export type CheckRows = (cursor: ScrubCursor | null, step: ScrubStep) => Promise<Result<ScrubProgress>>;
 
 interface StoredScrub {
   running: { pass: ScrubPass; cursor: ScrubCursor } | null;
@@ -68,7 +67,7 @@ export class Scrub {
   readonly #history: History;
   readonly #check: CheckRows;
   readonly #commits: GroupCommit;
-  #underWay: Promise<Reply<ScrubStatus>> | undefined;
+  #underWay: Promise<Result<ScrubStatus>> | undefined;
 
   constructor(
     ports: Pick<Ports, "sql" | "clock" | "halt">,
@@ -115,7 +114,7 @@ export class Scrub {
   }
 
   /** Carries out one step. Calls that arrive meanwhile share it, except those that begin a pass. */
-  async step(message: ScrubStep): Promise<Reply<ScrubStatus>> {
+  async step(message: ScrubStep): Promise<Result<ScrubStatus>> {
     while (this.#underWay !== undefined) {
       const shared = await this.#underWay;
       if (message.begin !== "always") return shared;
@@ -126,7 +125,7 @@ export class Scrub {
     return this.#underWay;
   }
 
-  async #step(message: ScrubStep): Promise<Reply<ScrubStatus>> {
+  async #step(message: ScrubStep): Promise<Result<ScrubStatus>> {
     // What a part has lost would look like damage (H6).
     const { state, refusal: lost = reconciling } = this.#history;
     if (state !== "complete") return { ok: false, refusal: lost };

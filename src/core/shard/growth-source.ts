@@ -12,13 +12,7 @@ import type {
 } from "../growth/messages.ts";
 import type { History } from "../history.ts";
 import type { Limits } from "../limits.ts";
-import {
-  MESSAGE_VERSION,
-  type BucketKey,
-  type HandedOver,
-  type HistoryPoint,
-  type Reply,
-} from "../messages.ts";
+import { MESSAGE_VERSION, type BucketKey, type HandedOver, type HistoryPoint } from "../messages.ts";
 import type { Peers } from "../methods.ts";
 import { deleteMeta, readMeta, writeMeta } from "../meta.ts";
 import { placementOf, shardOf } from "../placement.ts";
@@ -209,7 +203,7 @@ export class GrowthSource {
   }
 
   /** Does some of the work. Calls at the same time share one step. */
-  async step({ growth, rows }: GrowthStep): Promise<Reply<GrowthProgress>> {
+  async step({ growth, rows }: GrowthStep): Promise<Result<GrowthProgress>> {
     if (growth.phase === "copying" && this.#ranges.size > 0) return blockedByTransfer(this.#index);
     if (growth.phase === "aborted") await this.#abort(growth);
     else if (growth.phase === "concluded") await this.#conclude(growth);

@@ -1,11 +1,11 @@
 import type { AbortedGrowth, Growth, Receive, Received } from "../growth/messages.ts";
 import { isSamePoint, nextPoint, type History } from "../history.ts";
-import type { BucketKey, HandedOver, HistoryPoint, Reply } from "../messages.ts";
+import type { BucketKey, HandedOver, HistoryPoint } from "../messages.ts";
 import { deleteMeta, readMeta, writeMeta } from "../meta.ts";
 import { placementOf, shardOf } from "../placement.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
 import type { Ports } from "../ports.ts";
-import { ok, refused } from "../refusal.ts";
+import { ok, refused, type Result } from "../refusal.ts";
 import { FIRST_NAME, type MovedNames, type NameCursor } from "./moved-names.ts";
 import type { PastClaims } from "./past-claims.ts";
 import type { ShardLog } from "./shard-log.ts";
@@ -164,7 +164,7 @@ export class GrowthTarget {
   }
 
   /** Stores names. Runs inside a transaction. */
-  receive(message: Receive): Reply<Received> {
+  receive(message: Receive): Result<Received> {
     const { growth, source, copy, point, checked, confirmed } = message;
     const current = this.#guard.placement;
     if (current !== undefined && current !== placementOf(growth.to))
@@ -240,7 +240,7 @@ export class GrowthTarget {
   }
 
   /** From here on, this shard serves what the source had. */
-  #activate(copy: SourceCopy, message: Receive): Reply<Received> {
+  #activate(copy: SourceCopy, message: Receive): Result<Received> {
     const { growth, source, point, isReconciling } = message;
     copy.isActive = true;
     this.#takeOver(message);
@@ -252,7 +252,7 @@ export class GrowthTarget {
     return this.#changed("active", point);
   }
 
-  #stillActive(message: Receive): Reply<Received> {
+  #stillActive(message: Receive): Result<Received> {
     this.#inherit(message);
     return this.#answer("active", message.point);
   }
@@ -285,14 +285,14 @@ export class GrowthTarget {
     if (this.missingSources.length === 0) this.#forget();
   }
 
-  #changed(state: Received["state"], point: HistoryPoint | null): Reply<Received> {
+  #changed(state: Received["state"], point: HistoryPoint | null): Result<Received> {
     this.#hasChanged = true;
     if (this.#growth !== undefined) this.#store(this.#growth);
     return this.#answer(state, point);
   }
 
   /** The caller adds the point of this shard, once the transaction is durable. */
-  #answer(state: Received["state"], seen: HistoryPoint | null): Reply<Received> {
+  #answer(state: Received["state"], seen: HistoryPoint | null): Result<Received> {
     return ok({ state, point: null, seen });
   }
 

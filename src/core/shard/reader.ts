@@ -7,10 +7,9 @@ import type {
   ListRecordsRequest,
   LookupFound,
   RecordPosition,
-  Reply,
   Verdict,
 } from "../messages.ts";
-import { ok, refused } from "../refusal.ts";
+import { ok, refused, type Result } from "../refusal.ts";
 import type { Traces } from "../traces.ts";
 import type { Inquirer } from "./inquirer.ts";
 import type { AskedHold } from "./inquiry-queue.ts";
@@ -134,7 +133,7 @@ export class ShardReader {
    * Returns the next records of a list, as far as one message gets (R3, M7). The scan of the holds comes
    * before the claims: a hold that becomes a claim in between is then found as a claim.
    */
-  async listRecords(request: ListRecordsRequest): Promise<Reply<ListRecordsAnswer>> {
+  async listRecords(request: ListRecordsRequest): Promise<Result<ListRecordsAnswer>> {
     const limit = Math.min(request.limit, recordsIn(this.#scanRows));
     const types = request.bucketTypes;
     const range: ClaimRange = {
@@ -313,7 +312,7 @@ function answerOf(
   { stored }: Piece,
   verdicts: ReadonlyMap<string, Verdict>,
   next: ListCursor | null,
-): Reply<ListRecordsAnswer> {
+): Result<ListRecordsAnswer> {
   const found = stored.map((each) => {
     const read = shown(each, verdicts);
     return read.kind === "ask" ? read.without : read;

@@ -13,7 +13,6 @@ import type {
   PartState,
   PartStatus,
   ReconcileShard,
-  Reply,
   ShardReconciliation,
 } from "../messages.ts";
 import type { Peers } from "../methods.ts";
@@ -83,7 +82,7 @@ export class ShardReconciler {
    * example because an earlier call has accepted its loss, nothing is changed, unless the operator declares a
    * loss. Then the shard stops at once, before it asks anybody.
    */
-  async reconcile(request: ReconcileShard): Promise<Reply<ShardReconciliation>> {
+  async reconcile(request: ReconcileShard): Promise<Result<ShardReconciliation>> {
     const isDeclared = await this.#history.declare(request);
     if (!this.#history.isLost && !isDeclared)
       return ok({ status: this.#history.status, lost: [], unreachable: [] });
@@ -164,7 +163,7 @@ export class ShardReconciler {
     this.#record("history_loss_accepted", operator);
   }
 
-  async finish({ operator, removedCells }: FinishShard): Promise<Reply<PartStatus>> {
+  async finish({ operator, removedCells }: FinishShard): Promise<Result<PartStatus>> {
     if (this.#history.isLost) {
       return refused(
         "FAILED_PRECONDITION",

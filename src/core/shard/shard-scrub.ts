@@ -1,5 +1,5 @@
 import type { Limits } from "../limits.ts";
-import type { CheckHolds, HoldCheck, Reply, ScrubKind, ScrubStep, ScrubTable, Verdict } from "../messages.ts";
+import type { CheckHolds, HoldCheck, ScrubKind, ScrubStep, ScrubTable, Verdict } from "../messages.ts";
 import { shardsOf } from "../placement.ts";
 import type { Clock, Sql, SqlValue } from "../ports.ts";
 import { ok, refused, type Result } from "../refusal.ts";
@@ -89,7 +89,7 @@ export class ShardScrub {
   }
 
   /** Checks up to `scanRows` rows, in pieces, with other work in between. */
-  async check(cursor: ScrubCursor | null, step: ScrubStep): Promise<Reply<ScrubProgress>> {
+  async check(cursor: ScrubCursor | null, step: ScrubStep): Promise<Result<ScrubProgress>> {
     const rules = new Map(step.rules);
     const shards = shardsOf(step.placement);
     const progress = nothingChecked(cursor ?? { table: "holds", behind: FIRST.holds });

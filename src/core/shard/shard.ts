@@ -43,7 +43,6 @@ import {
   type ReconcileShard,
   type Report,
   type ReportRequest,
-  type Reply,
   type ScrubStatus,
   type ScrubStep,
   type Settle,
@@ -61,7 +60,7 @@ import { Histogram } from "../metrics/histogram.ts";
 import type { ShardMetrics } from "../metrics/messages.ts";
 import { ShardCounters } from "../metrics/shard-counters.ts";
 import type { Ports } from "../ports.ts";
-import { ok, refused, valuesOf, type Refusal } from "../refusal.ts";
+import { ok, refused, valuesOf, type Refusal, type Result } from "../refusal.ts";
 import type { PlanTransfer, TransferPlan } from "../transfer/messages.ts";
 import type { Peers, ShardCalls } from "../methods.ts";
 import { PlacementGuard } from "../placement-guard.ts";
@@ -320,15 +319,15 @@ export class Shard implements ShardCalls {
    * Applies the decisions and then the prepares of any number of leases, in one transaction (N1, N2). It
    * waits for no other object.
    */
-  exchange(message: Exchange): Promise<Reply<ExchangeAnswer>> {
+  exchange(message: Exchange): Promise<Result<ExchangeAnswer>> {
     this.#counters.add("exchanges");
     return this.#exchangeDurations.time(() => this.#exchange(message));
   }
 
-  #exchange(message: Exchange): Promise<Reply<ExchangeAnswer>> {
+  #exchange(message: Exchange): Promise<Result<ExchangeAnswer>> {
     return this.#answer(
       message,
-      async (): Promise<Reply<ExchangeAnswer>> => {
+      async (): Promise<Result<ExchangeAnswer>> => {
         if (this.#commits.waitingOf(message.cell) >= MAX_WAITING_PARTS) {
           return refused("UNAVAILABLE", "the shard still has earlier messages of this cell to carry out", {
             retryAfterMs: 1_000,
@@ -477,7 +476,7 @@ export class Shard implements ShardCalls {
   /**
    * Inquires about the holds on these keys and clears those that are over (B8). Returns one state per key.
    */
-  settle(message: Settle): Promise<Reply<SettleAnswer>> {
+  settle(message: Settle): Promise<Result<SettleAnswer>> {
     this.#counters.add("settles");
     return this.#answer(message, async () => {
       // A name that gets here during the wait was not read (G5).
@@ -499,7 +498,7 @@ export class Shard implements ShardCalls {
   }
 
   /** Waits in the queue of a name (B11). */
-  wait(message: WaitForName): Promise<Reply<WaitAnswer>> {
+  wait(message: WaitForName): Promise<Result<WaitAnswer>> {
     this.#counters.add("waits");
     return this.#answer(message, async () => {
       if (!this.#serves(message.key)) return { ok: false, refusal: this.#notHere() };
@@ -513,14 +512,14 @@ export class Shard implements ShardCalls {
   }
 
   /** Gives up a place in the queue of a name. */
-  leave(message: LeaveQueue): Promise<Reply<null>> {
+  leave(message: LeaveQueue): Promise<Result<null>> {
     return this.#answer(message, async () => {
       this.#queues.leave(message);
       return ok(null);
     });
   }
 
-  lookup(message: LookupRequest): Promise<Reply<LookupAnswer>> {
+  lookup(message: LookupRequest): Promise<Result<LookupAnswer>> {
     this.#counters.add("lookups", message.keys.length);
     return this.#read(message, async () => {
       const { position } = this.#log;
@@ -542,7 +541,7 @@ export class Shard implements ShardCalls {
   }
 
   /** Returns the keys that were put on hold after a position, for routers (Q3). */
-  report({ after, ...envelope }: ReportRequest): Promise<Reply<Report>> {
+  report({ after, ...envelope }: ReportRequest): Promise<Result<Report>> {
     this.#counters.add("reports");
     return this.#read(envelope, async () => {
       const newest = this.#log.position;
@@ -567,7 +566,7 @@ export class Shard implements ShardCalls {
   }
 
   /** Returns what happened after a position, for the change feed (F4). */
-  listChanges({ after, ...message }: ChangesRequest): Promise<Reply<ChangesPage>> {
+  listChanges({ after, ...message }: ChangesRequest): Promise<Result<ChangesPage>> {
     this.#counters.add("changeReads");
     return this.#read(message, async () => {
       const newest = this.#log.position;
@@ -580,7 +579,7 @@ export class Shard implements ShardCalls {
         );
       }
       return this.#reads
-        .run<Reply<ChangesPage>>(message.cell ?? OPERATORS, () => {
+        .run<Result<ChangesPage>>(message.cell ?? OPERATORS, () => {
           const start = after ?? newest;
           const read = changesPage(this.#log, start, message, this.#history.lastPositionAfter(start));
           return read === undefined
@@ -600,13 +599,13 @@ export class Shard implements ShardCalls {
     return { ...page, incarnations };
   }
 
-  listRecords(message: ListRecordsRequest): Promise<Reply<ListRecordsAnswer>> {
+  listRecords(message: ListRecordsRequest): Promise<Result<ListRecordsAnswer>> {
     this.#counters.add("recordReads");
     return this.#readClaims(message, () => this.#reader.listRecords(message));
   }
 
   /** Returns some claims of a cell that is removed, held or not (X3). */
-  listCellClaims(message: ListCellClaims): Promise<Reply<CellClaims>> {
+  listCellClaims(message: ListCellClaims): Promise<Result<CellClaims>> {
     this.#counters.add("recordReads");
     return this.#readClaims(message, () =>
       this.#claimReads.run(message.cell, () => {
@@ -619,7 +618,7 @@ export class Shard implements ShardCalls {
   }
 
   /** Counts claims of a cell by their types, held or not. */
-  countCellClaims(message: CountCellClaims): Promise<Reply<CellClaimCounts>> {
+  countCellClaims(message: CountCellClaims): Promise<Result<CellClaimCounts>> {
     this.#counters.add("recordReads");
     return this.#readClaims(message, () =>
       this.#claimReads.run(message.cell, () => {
@@ -630,7 +629,7 @@ export class Shard implements ShardCalls {
   }
 
   /** Counts what this shard has of a scope, before a transfer of it is prepared (Y2). */
-  planTransfer(message: PlanTransfer): Promise<Reply<TransferPlan>> {
+  planTransfer(message: PlanTransfer): Promise<Result<TransferPlan>> {
     this.#counters.add("recordReads");
     return this.#readClaims({ ...message, cell: message.from }, () =>
       this.#claimReads.run(message.from, () => {
@@ -641,7 +640,7 @@ export class Shard implements ShardCalls {
   }
 
   /** Searches the claims of all cells for the names of a subject. */
-  findNames(message: FindNames): Promise<Reply<FoundNames>> {
+  findNames(message: FindNames): Promise<Result<FoundNames>> {
     this.#counters.add("recordReads");
     return this.#readAll(message, () =>
       this.#reads.run(OPERATORS, () => {
@@ -652,7 +651,7 @@ export class Shard implements ShardCalls {
   }
 
   /** Returns digests of ranges (R4). */
-  digestRecords(message: DigestRecordsRequest): Promise<Reply<DigestRecordsAnswer>> {
+  digestRecords(message: DigestRecordsRequest): Promise<Result<DigestRecordsAnswer>> {
     this.#counters.add("recordReads");
     return this.#readClaims(message, () => this.#digests.digestRecords(message));
   }
@@ -661,7 +660,7 @@ export class Shard implements ShardCalls {
    * Called by the readiness check and by the cron. Confirms the placement, reads the disk, and sets the alarm
    * again if it was lost (M3), or if past claims are due to be dropped (K3).
    */
-  ping(message: PingShard): Promise<Reply<ShardWork>> {
+  ping(message: PingShard): Promise<Result<ShardWork>> {
     return this.#answer(message, async () => {
       this.#sweeper.arm();
       if (!this.#target.isWhole) this.#wakeSources();
@@ -673,12 +672,12 @@ export class Shard implements ShardCalls {
   }
 
   /** Checks the next rows of this shard, or the first ones (Z1). */
-  scrub(message: ScrubStep): Promise<Reply<ScrubStatus>> {
+  scrub(message: ScrubStep): Promise<Result<ScrubStatus>> {
     return this.#readAll(message, () => this.#scrub.step(message));
   }
 
   /** Returns which holds of granted leases are not here, for the scrub of their ledger (Z3). */
-  checkHolds(message: CheckHolds): Promise<Reply<HoldCheck>> {
+  checkHolds(message: CheckHolds): Promise<Result<HoldCheck>> {
     return this.#answer(
       message,
       async () => {
@@ -702,7 +701,7 @@ export class Shard implements ShardCalls {
   }
 
   /** Returns the owners of a name, now and before, the latest first (K2). */
-  listPeriods(message: ListPeriods): Promise<Reply<PeriodPage>> {
+  listPeriods(message: ListPeriods): Promise<Result<PeriodPage>> {
     this.#counters.add("lookups");
     return this.#read(message, async () => {
       if (!this.#serves(message.key)) return { ok: false, refusal: this.#notHere() };
@@ -712,7 +711,7 @@ export class Shard implements ShardCalls {
         if (current === undefined || current.found.kind === "unknown") return unknownOwner;
       }
       return this.#reads
-        .run<Reply<PeriodPage>>(OPERATORS, () => {
+        .run<Result<PeriodPage>>(OPERATORS, () => {
           // The claim may not be rewritten yet, although its transfer was cut (Y4).
           if (message.before === null && this.#ranges.over(this.#store.claim(message.key))?.cut_at_ms != null)
             return { value: unknownOwner, rows: 1 };
@@ -727,7 +726,7 @@ export class Shard implements ShardCalls {
   }
 
   /** Erases the past claims of a name (K5). A dry run returns what would be erased. */
-  erasePeriods(message: ErasePeriods): Promise<Reply<ErasedPeriods>> {
+  erasePeriods(message: ErasePeriods): Promise<Result<ErasedPeriods>> {
     const { key, operator, dryRun } = message;
     const most = this.#limits.scanRows;
     const epochHere = (): number | null => this.#store.claim(key)?.epoch ?? null;
@@ -750,7 +749,7 @@ export class Shard implements ShardCalls {
       }
       return this.#commits.submit(
         "erase_past_claims",
-        (): Reply<ErasedPeriods> => {
+        (): Result<ErasedPeriods> => {
           const full = this.#audit.refusal;
           if (full !== undefined) return { ok: false, refusal: full };
           const result = this.#pastClaims.erase(key, most);
@@ -773,7 +772,7 @@ export class Shard implements ShardCalls {
   }
 
   /** Returns the audit entries that were not copied yet, and drops those that were (O2). */
-  pullAudit(message: PullAudit): Promise<Reply<AuditPage>> {
+  pullAudit(message: PullAudit): Promise<Result<AuditPage>> {
     return this.#read(message, async () => {
       const { copied, limit } = message;
       if (copied !== null) await this.#commits.submit("forget_audit", () => this.#audit.forget(copied));
@@ -789,12 +788,12 @@ export class Shard implements ShardCalls {
   // The calls below are also answered by a shard that has gone back in time.
 
   /** Returns what this shard knows of its own history. */
-  part(message: Envelope): Promise<Reply<PartStatus>> {
+  part(message: Envelope): Promise<Result<PartStatus>> {
     return this.#answerAlways(message, async () => ok(this.#history.status));
   }
 
   /** Returns what the scrub has found. */
-  scrubStatus(message: Envelope): Promise<Reply<ScrubStatus>> {
+  scrubStatus(message: Envelope): Promise<Result<ScrubStatus>> {
     return this.#answerAlways(message, async () => {
       await this.#ports.sql.flush();
       return ok(this.#scrub.status);
@@ -802,7 +801,7 @@ export class Shard implements ShardCalls {
   }
 
   /** Returns what this instance has counted. It reads a limited number of rows and writes none. */
-  metrics(message: Envelope): Promise<Reply<ShardMetrics>> {
+  metrics(message: Envelope): Promise<Result<ShardMetrics>> {
     return this.#answerAlways(message, async () =>
       ok({
         startedAtMs: this.#startedAtMs,
@@ -820,7 +819,7 @@ export class Shard implements ShardCalls {
   }
 
   /** Accepts that this shard has gone back in time (H6). A dry run returns what would be accepted. */
-  reconcile(message: ReconcileShard): Promise<Reply<ShardReconciliation>> {
+  reconcile(message: ReconcileShard): Promise<Result<ShardReconciliation>> {
     return this.#answerAlways(message, async () => {
       const reply = await this.#reconciler.reconcile(message);
       // Shards that got names from this one must hear of its loss (G7).
@@ -830,7 +829,7 @@ export class Shard implements ShardCalls {
   }
 
   /** Ends the reconciliation, once every cell has verified, and removed cells have no names (H6, X4). */
-  finishReconciliation(message: FinishShard): Promise<Reply<PartStatus>> {
+  finishReconciliation(message: FinishShard): Promise<Result<PartStatus>> {
     return this.#answerAlways(message, async () =>
       // Until a source has stopped to serve its names, others may get them there (G5).
       this.#target.isWhole ? this.#reconciler.finish(message) : { ok: false, refusal: this.#notHere() },
@@ -838,7 +837,7 @@ export class Shard implements ShardCalls {
   }
 
   /** Returns a page of a cell's holds, for a ledger that has lost leases (H7). */
-  listHolds(message: ListHolds): Promise<Reply<HoldPage>> {
+  listHolds(message: ListHolds): Promise<Result<HoldPage>> {
     return this.#answerAlways(message, async () => {
       if (!this.#isWhole) return { ok: false, refusal: this.#notHere() };
       const page = holdPage(this.#store, this.#ranges, message);
@@ -848,7 +847,7 @@ export class Shard implements ShardCalls {
   }
 
   /** Does some of the work of a growth: copies names, hands them over, or deletes those that have moved. */
-  async growStep(message: GrowthStep): Promise<Reply<GrowthProgress>> {
+  async growStep(message: GrowthStep): Promise<Result<GrowthProgress>> {
     const { growth } = message;
     if (growth?.phase === "aborted" && this.#target.hasOnlyCopies) return this.#dropCopies(message, growth);
     // A step after the cut may have either placement, and may change that of this shard.
@@ -867,7 +866,7 @@ export class Shard implements ShardCalls {
    * Drops the copies that an aborted growth has sent here (G1). The alarm deletes what is left. If it was
    * lost, the next messages of the cron do (M3).
    */
-  async #dropCopies(message: GrowthStep, growth: AbortedGrowth): Promise<Reply<GrowthProgress>> {
+  async #dropCopies(message: GrowthStep, growth: AbortedGrowth): Promise<Result<GrowthProgress>> {
     const refusal = await this.#placementGuard.begin(message);
     if (refusal !== undefined) return { ok: false, refusal };
     const weight = WIPE_ROWS;
@@ -887,12 +886,12 @@ export class Shard implements ShardCalls {
   }
 
   /** Returns how far this shard is with a growth. */
-  growthProgress(message: Envelope): Promise<Reply<GrowthProgress>> {
+  growthProgress(message: Envelope): Promise<Result<GrowthProgress>> {
     return this.#read(message, async () => ok(this.#source.progress));
   }
 
   /** Stores names that another shard gives to this one (G5). This shard may have no placement yet. */
-  async receive(message: Receive): Promise<Reply<Received>> {
+  async receive(message: Receive): Promise<Result<Received>> {
     const sender = `shard ${message.source}`;
     const { growth, seen, placement } = message;
     const unknown = await this.#placementGuard.begin(message);
@@ -1015,7 +1014,7 @@ export class Shard implements ShardCalls {
     ).refusal;
   }
 
-  async #answerAlways<T>(message: Envelope, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
+  async #answerAlways<T>(message: Envelope, work: () => Promise<Result<T>>): Promise<Result<T>> {
     const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     // A loss that another message has noticed may not be durable yet (H4).
@@ -1024,7 +1023,7 @@ export class Shard implements ShardCalls {
   }
 
   /** Answers from the rows, once they are durable. */
-  #read<T>(message: Envelope, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
+  #read<T>(message: Envelope, work: () => Promise<Result<T>>): Promise<Result<T>> {
     return this.#answer(message, async () => {
       const reply = await work();
       await this.#ports.sql.flush();
@@ -1033,7 +1032,7 @@ export class Shard implements ShardCalls {
   }
 
   /** Reads all names of a cell or of this shard, which must be exactly those that it serves (G8). */
-  #readAll<T>(message: Envelope, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
+  #readAll<T>(message: Envelope, work: () => Promise<Result<T>>): Promise<Result<T>> {
     return this.#read(message, async () =>
       this.#isWhole ? work() : { ok: false as const, refusal: this.#notHere() },
     );
@@ -1043,7 +1042,7 @@ export class Shard implements ShardCalls {
    * Reads claims of a cell. It first asks about the transfers from and to the cell that may have been cut, so
    * that an answer shows what an acknowledged cut has moved (Y4).
    */
-  #readClaims<T>(message: Envelope & { cell: string }, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
+  #readClaims<T>(message: Envelope & { cell: string }, work: () => Promise<Result<T>>): Promise<Result<T>> {
     return this.#readAll(message, async () => {
       const open = this.#ranges.involving(message.cell).filter(mayBeCut);
       if (open.length > 0) {
@@ -1055,7 +1054,11 @@ export class Shard implements ShardCalls {
   }
 
   /** Carries out a message, unless it does not fit or its sender has seen more than this shard has (H4). */
-  async #answer<T>(message: Envelope, work: () => Promise<Reply<T>>, sender = "a caller"): Promise<Reply<T>> {
+  async #answer<T>(
+    message: Envelope,
+    work: () => Promise<Result<T>>,
+    sender = "a caller",
+  ): Promise<Result<T>> {
     const refusal = (await this.#placementGuard.admit(message)) ?? this.#history.refuse(message.seen, sender);
     const done = refusal === undefined ? await work() : { ok: false as const, refusal };
     // During the wait, the names may have moved, and the loss may have been noticed (M1, G3, H4).
@@ -1080,19 +1083,19 @@ const missedGrowth = (before: Placement, after: Placement): Growth => ({
   position: shardsOf(before),
 });
 
-const unknownOwner: Reply<never> = refused(
+const unknownOwner: Result<never> = refused(
   "UNAVAILABLE",
   "the ledger that knows whether the name is taken cannot be reached",
   { retryAfterMs: 1_000 },
 );
 
-const unknownTransfer: Reply<never> = refused(
+const unknownTransfer: Result<never> = refused(
   "UNAVAILABLE",
   "the ledger that knows whether a transfer of the cell's claims was cut cannot be reached; retry the call",
   { retryAfterMs: 1_000 },
 );
 
-const changesPruned = (after: number | null): Reply<never> =>
+const changesPruned = (after: number | null): Result<never> =>
   refused(
     "FAILED_PRECONDITION",
     `the shard no longer has all changes after position ${after}; read the newest positions, then export ` +

@@ -1,6 +1,6 @@
 import { v4 as newUuid } from "uuid";
 import type { Principal } from "../../auth/principal.ts";
-import type { Caller, CellCall, HistoryPoint, Reply } from "../../core/messages.ts";
+import type { Caller, CellCall, HistoryPoint } from "../../core/messages.ts";
 import { ok, type ErrorCode, type Result } from "../../core/refusal.ts";
 import type { TransferParty } from "../../core/transfer/range.ts";
 import type { Deployment } from "../deployment.ts";
@@ -38,7 +38,7 @@ function withCellNotFound<T>(result: Result<T>, { role }: Principal): Result<T> 
 export async function askLedger<T>(
   principal: Principal,
   timeoutMs: number,
-  work: () => Promise<Reply<T>>,
+  work: () => Promise<Result<T>>,
   advice?: string,
 ): ReturnType<typeof reachLedger<T>> {
   const target = { name: LEDGER, ...(advice === undefined ? {} : { advice }) };

@@ -7,7 +7,6 @@ import type {
   Operator,
   PartStatus,
   ReconcileLedger,
-  Reply,
   ShardReconciliation,
 } from "../../core/messages.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
@@ -102,7 +101,7 @@ async function beginReconciliation(
 async function statusAnswer(
   { config }: Deployment,
   part: { name: string; advice?: string },
-  ask: () => Promise<Reply<PartStatus>>,
+  ask: () => Promise<Result<PartStatus>>,
 ): Promise<Result<{ status: 200; body: { part: Part } }>> {
   const status = await reach(readTimeoutMs(config.limits), part, ask);
   return status.ok ? ok({ status: 200, body: { part: toApiPart(part.name, status.value) } }) : status;
@@ -115,11 +114,11 @@ interface Reconciled {
 }
 
 interface Target {
-  status: () => Promise<Reply<PartStatus>>;
+  status: () => Promise<Result<PartStatus>>;
   reconcile: (
     request: Pick<ReconcileLedger, "dryRun" | "declared" | "operator">,
   ) => Promise<Result<Reconciled>>;
-  finish: (operator: Operator) => Promise<Reply<PartStatus>>;
+  finish: (operator: Operator) => Promise<Result<PartStatus>>;
 }
 
 /** The calls of one kind of part. The first call of an object creates it, so it must exist. */
@@ -132,7 +131,7 @@ async function targetOf(deployment: Deployment, waitUntil: WaitUntil, part: stri
 }
 
 function directoryTarget(deployment: Deployment, part: string): Target {
-  const status = (): Promise<Reply<PartStatus>> => deployment.objects.directory().part(deployment.envelope);
+  const status = (): Promise<Result<PartStatus>> => deployment.objects.directory().part(deployment.envelope);
   return {
     status,
     reconcile: async (request) => {
@@ -148,8 +147,8 @@ function directoryTarget(deployment: Deployment, part: string): Target {
 /** Ledgers and the directory are complete as soon as their loss is accepted. There is nothing to finish. */
 async function finishAtOnce(
   part: string,
-  status: () => Promise<Reply<PartStatus>>,
-): Promise<Reply<PartStatus>> {
+  status: () => Promise<Result<PartStatus>>,
+): Promise<Result<PartStatus>> {
   const now = await status();
   return now.ok && now.value.state === "lost"
     ? refused("FAILED_PRECONDITION", `${part} has not accepted its loss; reconcile it`)
@@ -184,7 +183,7 @@ async function ledgerTarget(deployment: Deployment, part: string, id: string): P
   const cell = await deployment.directory.presentCell(id);
   if (!cell.ok) return cell;
   const ledger = () => objects.ledger(id, cell.value.locationHint);
-  const status = (): Promise<Reply<PartStatus>> => ledger().part(envelope);
+  const status = (): Promise<Result<PartStatus>> => ledger().part(envelope);
   return ok({
     status,
     reconcile: async (request) => {

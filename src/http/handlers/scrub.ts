@@ -1,12 +1,5 @@
 import type * as z from "zod";
-import type {
-  Envelope,
-  Reply,
-  ScrubFinding,
-  ScrubPass,
-  ScrubStatus,
-  ScrubStep,
-} from "../../core/messages.ts";
+import type { Envelope, ScrubFinding, ScrubPass, ScrubStatus, ScrubStep } from "../../core/messages.ts";
 import { ok, type Result } from "../../core/refusal.ts";
 import type { Types } from "../../core/types/types.ts";
 import { timeOf } from "../answers.ts";
@@ -22,8 +15,8 @@ type ApiPass = NonNullable<ApiStatus["running"]>;
 
 /** The calls of a part that scrubs itself. */
 interface Scrubbed {
-  scrub: (message: ScrubStep) => Promise<Reply<ScrubStatus>>;
-  scrubStatus: (message: Envelope) => Promise<Reply<ScrubStatus>>;
+  scrub: (message: ScrubStep) => Promise<Result<ScrubStatus>>;
+  scrubStatus: (message: Envelope) => Promise<Result<ScrubStatus>>;
 }
 
 /** A step asks other parts, which may not answer. */

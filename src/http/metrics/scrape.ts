@@ -1,5 +1,5 @@
 import type { Config } from "../../config.ts";
-import type { Envelope, Reply } from "../../core/messages.ts";
+import type { Envelope } from "../../core/messages.ts";
 import { ok, type Result } from "../../core/refusal.ts";
 import type { Env } from "../../env.ts";
 import type { Objects } from "../../objects/objects.ts";
@@ -147,7 +147,7 @@ export class Scrape {
 
 function scrapedPart<Metrics>(
   part: string,
-  ask: () => Promise<Reply<Metrics>>,
+  ask: () => Promise<Result<Metrics>>,
   add: (to: Exposition, metrics: Metrics) => void,
 ): ScrapedPart {
   return {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { GrowthCopy, GrowthProgress } from "../../../src/core/growth/messages.ts";
 import type { RestoreDirectory } from "../../../src/core/directory/messages.ts";
-import type { Reply } from "../../../src/core/messages.ts";
+import type { Result } from "../../../src/core/refusal.ts";
 import type { Operation } from "../../../src/core/operations/operations.ts";
 import { MAX_SHARDS, placementOf } from "../../../src/core/placement.ts";
 import { no } from "../../support/calls.ts";
@@ -11,7 +11,7 @@ import { LOST, saveDirectory } from "../../support/go-back.ts";
 import { copiedBy } from "../../support/growing.ts";
 import { addCell } from "./add-cell.ts";
 
-const valueOf = <T>(reply: Reply<T>): T => {
+const valueOf = <T>(reply: Result<T>): T => {
   if (!reply.ok) throw new Error(reply.refusal.detail);
   return reply.value;
 };

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { noIdentities, type Identities } from "../../../src/core/identities/identities.ts";
 import type { Snapshot } from "../../../src/core/directory/messages.ts";
-import type { Reply } from "../../../src/core/messages.ts";
+import type { Result } from "../../../src/core/refusal.ts";
 import { no } from "../../support/calls.ts";
 import { Cluster } from "../../support/cluster.ts";
 import { LOST, saveDirectory } from "../../support/go-back.ts";
@@ -26,7 +26,7 @@ const identitiesOf = (cell: string | null, name = "forge"): Identities => ({
   authorities: [],
 });
 
-const valueOf = <T>(reply: Reply<T>): T => {
+const valueOf = <T>(reply: Result<T>): T => {
   if (!reply.ok) throw new Error(reply.refusal.detail);
   return reply.value;
 };

@@ -9,13 +9,13 @@ import {
   type OperationSet,
 } from "../../../src/core/operations/operations.ts";
 import { MAX_SHARDS } from "../../../src/core/placement.ts";
-import type { Reply } from "../../../src/core/messages.ts";
+import type { Result } from "../../../src/core/refusal.ts";
 import { no } from "../../support/calls.ts";
 import { Cluster } from "../../support/cluster.ts";
 import { saveDirectory } from "../../support/go-back.ts";
 import { operator } from "../../support/ops.ts";
 
-const valueOf = <T>(reply: Reply<T>): T => {
+const valueOf = <T>(reply: Result<T>): T => {
   if (!reply.ok) throw new Error(reply.refusal.detail);
   return reply.value;
 };
@@ -78,7 +78,7 @@ const start = async (): Promise<Client> => new Client(await Cluster.start({ cell
 const RUNNING = no("FAILED_PRECONDITION", { reason: "OPERATION_RUNNING" });
 
 /** Starts an operation as its callers do. */
-const startOf = (client: Client, kind: OperationKind, id?: string): Promise<Reply<unknown>> =>
+const startOf = (client: Client, kind: OperationKind, id?: string): Promise<Result<unknown>> =>
   kind === "growth" ? client.grow() : client.begin(kind, id);
 
 test("[A5] the table of the protocol says what the code does", () => {

@@ -2,7 +2,8 @@
 import { describe, expect, test } from "vitest";
 import type { DeclaredTypes, KnownTypes, TypeSet } from "../../../src/core/directory/messages.ts";
 import { restoredTypes } from "../../../src/core/directory/types.ts";
-import type { HistoryPoint, Reply } from "../../../src/core/messages.ts";
+import type { Result } from "../../../src/core/refusal.ts";
+import type { HistoryPoint } from "../../../src/core/messages.ts";
 import { documentOf, typesOf } from "../../../src/core/types/document.ts";
 import {
   isSameType,
@@ -37,7 +38,7 @@ function setOf(
 const HANDLES = { HANDLES: { number: 1 } };
 const TWO = { ...HANDLES, DOMAINS: { number: 2, case: "exact" } };
 
-const valueOf = <T>(reply: Reply<T>): T => {
+const valueOf = <T>(reply: Result<T>): T => {
   if (!reply.ok) throw new Error(reply.refusal.detail);
   return reply.value;
 };

@@ -1,7 +1,8 @@
 /** Tests of the removal of a cell, with lost messages, crashes and other cells at work. */
 import { expect, test } from "vitest";
 import type { Limits } from "../../../src/core/limits.ts";
-import type { BeginRequest, RemovalProgress, Reply } from "../../../src/core/messages.ts";
+import type { Result } from "../../../src/core/refusal.ts";
+import type { BeginRequest, RemovalProgress } from "../../../src/core/messages.ts";
 import { Cluster, type Fate } from "../../support/cluster.ts";
 import { saveLedger, saveShard } from "../../support/go-back.ts";
 import { beginRequest, callerOf, decideRequest, operator, type OpSpec } from "../../support/ops.ts";
@@ -10,7 +11,7 @@ const no = (reason: string, code = "FAILED_PRECONDITION"): object => ({
   ok: false,
   refusal: expect.objectContaining({ code, reason }) as unknown,
 });
-const done: Reply<null> = { ok: true, value: null };
+const done: Result<null> = { ok: true, value: null };
 
 const start = (limits: Partial<Limits> = {}): Promise<Cluster> => Cluster.start({ shards: 4, limits });
 const run = <T>(c: Cluster, work: Promise<T>): Promise<T> => c.clock.runUntil(work);
@@ -44,13 +45,13 @@ async function drain(c: Cluster): Promise<void> {
   await run(c, ledger(c).setState({ ...c.envelope, state: "DRAINING", stateVersion }));
 }
 
-async function startRemoval(c: Cluster, more = {}): Promise<Reply<null>> {
+async function startRemoval(c: Cluster, more = {}): Promise<Result<null>> {
   const { stateVersion, position } = await status(c);
   const message = { ...c.envelope, stateVersion, position, records: 0, ...more };
   return run(c, ledger(c).startRemoval(message));
 }
 
-async function step(c: Cluster, limit = 100): Promise<Reply<RemovalProgress>> {
+async function step(c: Cluster, limit = 100): Promise<Result<RemovalProgress>> {
   const { stateVersion } = await status(c);
   return run(c, ledger(c).removalStep({ ...c.envelope, stateVersion, limit }));
 }

@@ -1,7 +1,8 @@
 /** Renewals of leases (C8): what they change, what they leave alone, and what a wrong clock does. */
 import { expect, onTestFinished, test, vi } from "vitest";
 import { idleMsOf } from "../../../src/core/idle-time.ts";
-import type { Lease, Reply } from "../../../src/core/messages.ts";
+import type { Result } from "../../../src/core/refusal.ts";
+import type { Lease } from "../../../src/core/messages.ts";
 import { Cluster } from "../../support/cluster.ts";
 import { NodeSql } from "../../support/node-sql.ts";
 import { beginRequest, callerOf, decideRequest } from "../../support/ops.ts";
@@ -16,7 +17,7 @@ const begin = async (c: Cluster, name = "ada"): Promise<string> => {
   return lease;
 };
 
-const renew = (c: Cluster, lease: string, reason = "an import"): Promise<Reply<Lease>> =>
+const renew = (c: Cluster, lease: string, reason = "an import"): Promise<Result<Lease>> =>
   c.clock.runUntil(c.ledger("1").object.renew({ ...c.envelope, caller: callerOf(), lease, reason }));
 
 async function read(c: Cluster, lease: string): Promise<Lease> {
@@ -46,7 +47,7 @@ test("[C8] a renewal resets the time after which a lease is stale, and nothing e
   await c.pass(20 * MINUTE_MS);
   expect(await staleLeases(c)).toBe(1);
   expect((await maintain(c)).sparedLeases).toBe(0);
-  const position = (await c.clock.runUntil(c.ledger("1").object.status(c.envelope))) as Reply<{
+  const position = (await c.clock.runUntil(c.ledger("1").object.status(c.envelope))) as Result<{
     position: number;
   }>;
   expect(await renew(c, lease)).toMatchObject({ ok: true, value: { state: "GRANTED" } });

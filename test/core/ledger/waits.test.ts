@@ -1,6 +1,7 @@
 /** Tests of begins that wait for leased names (B11). */
 import { expect, test } from "vitest";
-import type { BeginAnswer, Reply } from "../../../src/core/messages.ts";
+import type { Result } from "../../../src/core/refusal.ts";
+import type { BeginAnswer } from "../../../src/core/messages.ts";
 import type { Limits } from "../../../src/core/limits.ts";
 import { shardOf, shardsOf } from "../../../src/core/placement.ts";
 import { privateField } from "../../support/private-fields.ts";
@@ -21,8 +22,8 @@ const CELLS = ["1", "2", "3", "4"];
 interface Begun {
   cell: string;
   lease: string;
-  reply: Promise<Reply<BeginAnswer>>;
-  answer: () => Reply<BeginAnswer> | undefined;
+  reply: Promise<Result<BeginAnswer>>;
+  answer: () => Result<BeginAnswer> | undefined;
 }
 
 class Fixture {
@@ -35,7 +36,7 @@ class Fixture {
   begin(cell: string, specs: (OpSpec | string)[], waitMs = WAIT_MS, lease = this.c.uuid()): Begun {
     const more = waitMs === 0 ? {} : { waitMs };
     const reply = this.c.ledger(cell).object.begin(beginRequest(this.c.envelope, lease, specs, more));
-    let answer: Reply<BeginAnswer> | undefined;
+    let answer: Result<BeginAnswer> | undefined;
     // The promise of an instance that has ended never settles.
     void reply.then((value) => (answer = value));
     return { cell, lease, reply, answer: () => answer };

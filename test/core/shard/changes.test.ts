@@ -1,6 +1,7 @@
 /** What a shard tells the change feed: leases, and claims that begin and end, in order. */
 import { describe, expect, test } from "vitest";
-import type { Change, ChangesPage, Outcome, Reply } from "../../../src/core/messages.ts";
+import type { Result } from "../../../src/core/refusal.ts";
+import type { Change, ChangesPage, Outcome } from "../../../src/core/messages.ts";
 import { migrate } from "../../../src/core/meta.ts";
 import { changesPage } from "../../../src/core/shard/changes-page.ts";
 import { shardSchema } from "../../../src/core/shard/schema.ts";
@@ -24,19 +25,19 @@ async function begin(c: Cluster, ...specs: OpSpec[]): Promise<string> {
   return lease;
 }
 
-const decide = (c: Cluster, lease: string, outcome: Outcome): Promise<Reply<unknown>> =>
+const decide = (c: Cluster, lease: string, outcome: Outcome): Promise<Result<unknown>> =>
   c.clock.runUntil(c.ledger("1").object.decide(decideRequest(c.envelope, lease, outcome)));
 
 const read = (
   c: Cluster,
   after: number | null,
   filter: { cell?: string; type?: number; limit?: number } = {},
-): Promise<Reply<ChangesPage>> => {
+): Promise<Result<ChangesPage>> => {
   const { cell = null, type = null, limit = 1_000 } = filter;
   return c.clock.runUntil(c.shard(0).object.listChanges({ ...c.envelope, after, cell, type, limit }));
 };
 
-const value = <T>(reply: Reply<T>): T => {
+const value = <T>(reply: Result<T>): T => {
   if (!reply.ok) throw new Error(reply.refusal.detail);
   return reply.value;
 };

@@ -1,7 +1,8 @@
 /** Tests of the counts that a removal shows: in bounded messages, from the index alone. */
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
-import type { CellClaimCounts, CellClaimPosition, ClaimCount, Reply } from "../../../src/core/messages.ts";
+import type { Result } from "../../../src/core/refusal.ts";
+import type { CellClaimCounts, CellClaimPosition, ClaimCount } from "../../../src/core/messages.ts";
 import { migrate } from "../../../src/core/meta.ts";
 import { countStatement, lastCountedStatement } from "../../../src/core/shard/store.ts";
 import { shardSchema } from "../../../src/core/shard/schema.ts";
@@ -16,7 +17,7 @@ test("[M7] each message counts a bounded number of claims, and together they cou
   const counts: ClaimCount[] = [];
   let messages = 0;
   for (let behind: CellClaimPosition | null = null, isDone = false; !isDone; messages += 1) {
-    const answer: Reply<CellClaimCounts> = await c.clock.runUntil(
+    const answer: Result<CellClaimCounts> = await c.clock.runUntil(
       c.shard(0).object.countCellClaims({ ...c.envelope, cell: "1", behind }),
     );
     if (!answer.ok) throw new Error(answer.refusal.detail);

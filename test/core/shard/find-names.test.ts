@@ -1,7 +1,8 @@
 /** Tests of the search for the names of a subject, which has no index: in bounded messages. */
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
-import type { BucketKey, FoundNames, Reply } from "../../../src/core/messages.ts";
+import type { Result } from "../../../src/core/refusal.ts";
+import type { BucketKey, FoundNames } from "../../../src/core/messages.ts";
 import { migrate } from "../../../src/core/meta.ts";
 import { findStatement, lastVisitedStatement } from "../../../src/core/shard/store.ts";
 import { shardSchema } from "../../../src/core/shard/schema.ts";
@@ -16,7 +17,7 @@ async function search(c: Cluster, limit: number): Promise<{ names: string[]; mes
   const { type, id } = subjectOf(subject.type, subject.id);
   const names: string[] = [];
   for (let behind: BucketKey | null = null, messages = 1; ; messages += 1) {
-    const answer: Reply<FoundNames> = await c.clock.runUntil(
+    const answer: Result<FoundNames> = await c.clock.runUntil(
       c.shard(0).object.findNames({ ...c.envelope, subjectType: type, subjectId: id, behind, limit }),
     );
     if (!answer.ok) throw new Error(answer.refusal.detail);

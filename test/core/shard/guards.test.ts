@@ -1,6 +1,7 @@
 /** Tests of shard guards that ordinary work seldom reaches. */
 import { expect, test } from "vitest";
-import type { Exchange, ListCursor, ListRecordsAnswer, Prepare, Reply } from "../../../src/core/messages.ts";
+import type { Result } from "../../../src/core/refusal.ts";
+import type { Exchange, ListCursor, ListRecordsAnswer, Prepare } from "../../../src/core/messages.ts";
 import { sourceOrder } from "../../../src/core/source-order.ts";
 import { Cluster } from "../../support/cluster.ts";
 import { beginRequest, decideRequest, exchangeOf, keyOf, type OpSpec } from "../../support/ops.ts";
@@ -38,7 +39,7 @@ function list(
   after = "",
   upTo: string | null = null,
   cursor: ListCursor | null = null,
-): Promise<Reply<ListRecordsAnswer>> {
+): Promise<Result<ListRecordsAnswer>> {
   const request = {
     ...c.envelope,
     cell: "1",

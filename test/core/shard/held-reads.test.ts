@@ -3,13 +3,7 @@
  * it out (C3), so nothing may be answered from a hold without asking its ledger (R2, B8).
  */
 import { describe, expect, test } from "vitest";
-import type {
-  ClaimRecord,
-  ListRecordsAnswer,
-  LookupFound,
-  Outcome,
-  Reply,
-} from "../../../src/core/messages.ts";
+import type { ClaimRecord, ListRecordsAnswer, LookupFound, Outcome } from "../../../src/core/messages.ts";
 import type { Result } from "../../../src/core/refusal.ts";
 import { sourceOrder } from "../../../src/core/source-order.ts";
 import { isDecision, isPrepare, no } from "../../support/calls.ts";
@@ -74,7 +68,7 @@ class Names {
   }
 
   /** A page of the records of cell 1, after one source id and up to another. */
-  #list(after: string, upTo: string): Promise<Reply<ListRecordsAnswer>> {
+  #list(after: string, upTo: string): Promise<Result<ListRecordsAnswer>> {
     const { c } = this;
     return c.shard(0).object.listRecords({
       ...c.envelope,

@@ -1,7 +1,8 @@
 /** What a shard tells routers: positions, whether a key is settled, and which keys were put on hold. */
 import { describe, expect, test } from "vitest";
 import { keyHash } from "../../../src/core/key-hash.ts";
-import type { LookupAnswer, Outcome, Reply, Report } from "../../../src/core/messages.ts";
+import type { Result } from "../../../src/core/refusal.ts";
+import type { LookupAnswer, Outcome, Report } from "../../../src/core/messages.ts";
 import { migrate } from "../../../src/core/meta.ts";
 import { reportAfter } from "../../../src/core/shard/report.ts";
 import { shardSchema } from "../../../src/core/shard/schema.ts";
@@ -26,10 +27,10 @@ async function begin(c: Cluster, ...specs: OpSpec[]): Promise<string> {
   return lease;
 }
 
-const decide = (c: Cluster, lease: string, outcome: Outcome): Promise<Reply<unknown>> =>
+const decide = (c: Cluster, lease: string, outcome: Outcome): Promise<Result<unknown>> =>
   c.clock.runUntil(c.ledger("1").object.decide(decideRequest(c.envelope, lease, outcome)));
 
-const value = <T>(reply: Reply<T>): T => {
+const value = <T>(reply: Result<T>): T => {
   if (!reply.ok) throw new Error(reply.refusal.detail);
   return reply.value;
 };
@@ -41,7 +42,7 @@ const lookUp = async (c: Cluster, ...names: string[]): Promise<LookupAnswer> =>
     ),
   );
 
-const reportOf = (c: Cluster, after: number | null): Promise<Reply<Report>> =>
+const reportOf = (c: Cluster, after: number | null): Promise<Result<Report>> =>
   c.clock.runUntil(c.shard(0).object.report({ ...c.envelope, after }));
 
 const hashOf = (name: string): string => keyHash(keyOf("ROUTES", name));

@@ -2,9 +2,9 @@ import { beforeEach, expect, test } from "vitest";
 import { readConfig } from "../../../src/config.ts";
 import { noIdentities } from "../../../src/core/identities/identities.ts";
 import type { Cell } from "../../../src/core/directory/messages.ts";
-import { MESSAGE_VERSION, type Reply } from "../../../src/core/messages.ts";
+import { MESSAGE_VERSION } from "../../../src/core/messages.ts";
 import type { DirectoryMetrics, LedgerMetrics, ShardMetrics } from "../../../src/core/metrics/messages.ts";
-import { ok, refused } from "../../../src/core/refusal.ts";
+import { ok, refused, type Result } from "../../../src/core/refusal.ts";
 import { Scrape } from "../../../src/http/metrics/scrape.ts";
 import type { ProjectionMetrics } from "../../../src/projections/metrics.ts";
 import type { Growth } from "../../../src/core/growth/messages.ts";
@@ -180,7 +180,7 @@ class Fixture {
     async () => this.#ask("d1", this.projection),
   );
 
-  async #ask<T>(name: string, metrics: T): Promise<Reply<T>> {
+  async #ask<T>(name: string, metrics: T): Promise<Result<T>> {
     this.calls.push(name);
     if (this.hanging.has(name)) await new Promise(() => {});
     return this.failing.has(name) ? refused("UNAVAILABLE", "down") : ok(metrics);

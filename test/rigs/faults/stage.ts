@@ -1,5 +1,6 @@
 /** The steps of the scenarios. Each repeats its call, as a careful caller does, until its answer is clear. */
-import type { ExchangeAnswer, OperatorCall, Reply } from "../../../src/core/messages.ts";
+import type { Result } from "../../../src/core/refusal.ts";
+import type { ExchangeAnswer, OperatorCall } from "../../../src/core/messages.ts";
 import { MESSAGE_VERSION, type Envelope } from "../../../src/core/messages.ts";
 import { placementOf, shardOf } from "../../../src/core/placement.ts";
 import type { TypesDocument } from "../../../src/core/types/document.ts";
@@ -404,7 +405,7 @@ export class Stage {
     };
     for (const [shard, ops] of Map.groupBy(opsOf(this.envelope.placement, names), (op) => op.shard)) {
       const stub = stubOf(this.deployment, `shard${shard}`) as unknown as {
-        exchange(message: unknown): Promise<Reply<ExchangeAnswer>>;
+        exchange(message: unknown): Promise<Result<ExchangeAnswer>>;
       };
       const answer = await stub.exchange({
         ...this.envelope,

@@ -15,7 +15,6 @@ import type {
   Op,
   Outcome,
   PlacedLease,
-  Reply,
   SourceRange,
   Told,
 } from "../../../src/core/messages.ts";
@@ -25,7 +24,7 @@ import { shardOf, type Placement } from "../../../src/core/placement.ts";
 import type { Answer, Clock } from "../../../src/core/ports.ts";
 import { LedgerHistory } from "../../../src/client/ledger-history.ts";
 import { historyHeaderOf } from "../../../src/http/history-header.ts";
-import type { Refusal } from "../../../src/core/refusal.ts";
+import type { Refusal, Result } from "../../../src/core/refusal.ts";
 import {
   answerOfRefusal,
   batchOpOf,
@@ -269,11 +268,11 @@ export class Api {
   }
 
   /** Returns the answer as the part gave it; undefined if there is none. */
-  async reply(part: Part<object>, method: string, fields: object): Promise<Reply<unknown> | undefined> {
+  async reply(part: Part<object>, method: string, fields: object): Promise<Result<unknown> | undefined> {
     const { isolate, coordinator } = this.#context;
-    let reply: Reply<unknown> | undefined;
+    let reply: Result<unknown> | undefined;
     await ask(this.#clock, TIMEOUT_MS, async () => {
-      const send = (): Promise<Reply<unknown>> => {
+      const send = (): Promise<Result<unknown>> => {
         const message = { ...coordinator.envelope, placement: isolate.placement, ...fields };
         return isolate.send(this.#owner, part, method, message);
       };
@@ -333,7 +332,7 @@ export class Api {
   ): Promise<Answer<T>> {
     const { isolate, coordinator, judge } = this.#context;
     const answer = await ask<T>(this.#clock, TIMEOUT_MS, async () => {
-      const send = (): Promise<Reply<T> & Told> => {
+      const send = (): Promise<Result<T> & Told> => {
         const placed = { ...coordinator.envelope, placement: isolate.placement, ...fields };
         // The placement may have changed since the caller found the shards.
         const message = "ops" in placed ? { ...placed, ops: this.#placed(placed.ops as Op[]) } : placed;
@@ -359,7 +358,7 @@ export class Api {
   }
 }
 
-const isOutdated = (reply: Reply<unknown>): boolean =>
+const isOutdated = (reply: Result<unknown>): boolean =>
   !reply.ok && reply.refusal.reason === "PLACEMENT_MISMATCH";
 
 const OUTDATED: Answer<never> = { kind: "unknown", cause: "the deployment has more shards by now" };

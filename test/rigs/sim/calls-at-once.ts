@@ -1,4 +1,5 @@
-import type { HistoryPoint, Reply, Told } from "../../../src/core/messages.ts";
+import type { Result } from "../../../src/core/refusal.ts";
+import type { HistoryPoint, Told } from "../../../src/core/messages.ts";
 import type { Cell } from "./cell.ts";
 import { opsOf, read } from "./made-leases.ts";
 import type { LocalRow } from "./local.ts";
@@ -85,7 +86,7 @@ function ledgerCalls(
   ledger: Part<object>,
   { caller }: Cell,
   random: Random,
-): Promise<Reply<unknown> | undefined>[] {
+): Promise<Result<unknown> | undefined>[] {
   const granted = read<{ lease: string }>(ledger, "lease", "state = 'GRANTED'");
   const renewals = granted.map(({ lease }) =>
     operator.reply(ledger, "renew", { caller, lease, reason: "still at work" }),

@@ -1,5 +1,5 @@
 import type { Growth } from "../../../src/core/growth/messages.ts";
-import type { Change, ChangesPage, Reply } from "../../../src/core/messages.ts";
+import type { Change, ChangesPage } from "../../../src/core/messages.ts";
 import { placementOf, shardOf } from "../../../src/core/placement.ts";
 import { refused, type Result } from "../../../src/core/refusal.ts";
 import { readChanges, type ReadShards } from "../../../src/http/read-changes.ts";
@@ -142,14 +142,14 @@ export class ChangeConsumer {
           if (shard === this.#missed) return refused("UNAVAILABLE", `shard ${shard} cannot be reached`);
           const part = coordinator.shard(shard);
           const reply = await operator.reply(part, "listChanges", { ...fields, ...share });
-          return this.#checked(shard, share.after, reply as Reply<ChangesPage> | undefined);
+          return this.#checked(shard, share.after, reply as Result<ChangesPage> | undefined);
         }),
       );
     return readChanges(read, { shards, limit, fanOut: coordinator.limits.fanOut }, after);
   }
 
   /** Checks what one shard has answered (F4). */
-  #checked(shard: number, after: number | null, reply: Reply<ChangesPage> | undefined): Result<ChangesPage> {
+  #checked(shard: number, after: number | null, reply: Result<ChangesPage> | undefined): Result<ChangesPage> {
     const { judge } = this.#simulation;
     if (reply === undefined) return refused("UNAVAILABLE", `shard ${shard} did not answer`);
     if (!reply.ok) {

@@ -2,12 +2,12 @@ import { Directory } from "../../../src/core/directory/directory.ts";
 import { directoryMethods, ledgerMethods, type Peers, shardMethods } from "../../../src/core/methods.ts";
 import { Ledger } from "../../../src/core/ledger/ledger.ts";
 import { defaultLimits, type Limits } from "../../../src/core/limits.ts";
+import type { Result } from "../../../src/core/refusal.ts";
 import {
   MESSAGE_VERSION,
   type BucketKey,
   type Envelope,
   type OperatorCall,
-  type Reply,
   type Told,
 } from "../../../src/core/messages.ts";
 import type { Calls, MethodList } from "../../../src/core/method.ts";
@@ -20,7 +20,7 @@ import { Part, type PartContext } from "./part.ts";
 import type { Owner } from "./scheduler.ts";
 import type { SimulationSettings } from "./simulation-settings.ts";
 
-type Methods = Record<string, (message: Envelope) => Promise<Reply<unknown>>>;
+type Methods = Record<string, (message: Envelope) => Promise<Result<unknown>>>;
 
 /** Makes answers tell the newest point of the part, as those of the Durable Object do. */
 function telling<T extends { told(): Told }>(part: T, methods: MethodList): T {

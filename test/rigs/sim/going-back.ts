@@ -1,4 +1,5 @@
-import type { Reply, Told } from "../../../src/core/messages.ts";
+import type { Result } from "../../../src/core/refusal.ts";
+import type { Told } from "../../../src/core/messages.ts";
 import { LedgerHistory, type LedgerPoint } from "../../../src/client/ledger-history.ts";
 import { historyHeaderOf } from "../../../src/http/history-header.ts";
 import { bucketType } from "../../support/types.ts";
@@ -412,7 +413,7 @@ class Stage {
       if (this.#knowingCells.size > 0) this.#simulation.judge.see(what);
   }
 
-  async #askAs(cell: Cell, history: LedgerHistory): Promise<(Reply<unknown> & Told) | undefined> {
+  async #askAs(cell: Cell, history: LedgerHistory): Promise<(Result<unknown> & Told) | undefined> {
     const { caller } = cell;
     const sent = history.next();
     const seen = sent === undefined ? {} : { seen: sent };
@@ -423,7 +424,7 @@ class Stage {
       ["listLeases", { createdAfterMs: 0, afterPosition: 0, limit: 10 }],
     ] as const);
     const message = { caller, ...seen, lease: this.random.uuid(), ...fields };
-    const reply: (Reply<unknown> & Told) | undefined = await this.#send(this.#ledger(cell), method, message);
+    const reply: (Result<unknown> & Told) | undefined = await this.#send(this.#ledger(cell), method, message);
     if (reply?.ok === true && reply.point !== undefined) history.answered(sent, historyHeaderOf(reply.point));
     return reply;
   }
@@ -466,7 +467,7 @@ class Stage {
   }
 
   /** A shard that has everything gives no name away because the ledger that holds it has gone back. */
-  #checkTaken({ canonical }: Name, begun: Reply<unknown> | undefined): void {
+  #checkTaken({ canonical }: Name, begun: Result<unknown> | undefined): void {
     if (begun?.ok !== true) return;
     const made = this.made.find(({ name }) => name.canonical === canonical);
     if (made === undefined) return;
@@ -479,7 +480,7 @@ class Stage {
   }
 
   /** A begin that was answered has made the ledger and the shard exchange what they know. */
-  #tell(shard: Part<object>, ledger: Part<object>, begun: Reply<unknown> | undefined): void {
+  #tell(shard: Part<object>, ledger: Part<object>, begun: Result<unknown> | undefined): void {
     if (begun === undefined) return;
     if (!begun.ok && !["HISTORY_LOST", undefined].includes(begun.refusal.reason)) return;
     if (!begun.ok && begun.refusal.reason === undefined && begun.refusal.code !== "ALREADY_EXISTS") return;
@@ -488,7 +489,7 @@ class Stage {
   }
 
   /** A begin that met a hold has made its shard ask about it. */
-  #tellByInquiry({ canonical }: Name, begun: Reply<unknown> | undefined): void {
+  #tellByInquiry({ canonical }: Name, begun: Result<unknown> | undefined): void {
     if (begun?.ok !== false || begun.refusal.code !== "ABORTED") return;
     for (const { name, cell, shard } of this.made) {
       const ledger = this.#ledger(cell);
@@ -557,7 +558,7 @@ class Stage {
     };
   }
 
-  async #begin(cell: Cell, lease: string, name: Name): Promise<Reply<unknown> | undefined> {
+  async #begin(cell: Cell, lease: string, name: Name): Promise<Result<unknown> | undefined> {
     const ops = opsOf(cell, { ...this.#newRow(), ...name, value: name.canonical });
     return this.#send(this.#ledger(cell), "begin", {
       caller: cell.caller,
@@ -573,7 +574,7 @@ class Stage {
   }
 
   /** Sends a message and returns the answer; undefined if there is none. */
-  #send(part: Part<object>, method: string, fields: object): Promise<Reply<unknown> | undefined> {
+  #send(part: Part<object>, method: string, fields: object): Promise<Result<unknown> | undefined> {
     return this.#simulation.runUntil(this.#simulation.operator.reply(part, method, fields));
   }
 }

@@ -1,7 +1,7 @@
 import type { TypeSet } from "../../../src/core/directory/messages.ts";
 import { ok, type Result } from "../../../src/core/refusal.ts";
 import { directoryMethods, ledgerMethods, shardMethods } from "../../../src/core/methods.ts";
-import type { Envelope, Reply } from "../../../src/core/messages.ts";
+import type { Envelope } from "../../../src/core/messages.ts";
 import type { MethodList } from "../../../src/core/method.ts";
 import { TypesCopy } from "../../../src/http/types-copy.ts";
 import { intercept } from "../../../src/objects/interceptor.ts";
@@ -63,14 +63,14 @@ export class Isolate {
     this.#types = this.#newCopy();
   }
 
-  async send<T>(from: Owner, to: Part<object>, method: string, message: object): Promise<Reply<T>> {
+  async send<T>(from: Owner, to: Part<object>, method: string, message: object): Promise<Result<T>> {
     const [kind, number = ""] = to.name.split(" ") as [keyof typeof METHODS, string?];
     const part =
       kind === "ledger" ? ledgerName(number) : kind === "shard" ? shardName(Number(number)) : DIRECTORY_NAME;
     const level = (METHODS[kind] as MethodList)[method]?.level ?? "peer";
     const call = { kind, part, method, level, message: message as Envelope };
     const target = { [method]: (sent: Envelope) => this.#network.send(from, to, method, sent) };
-    const reply = (await intercept([this.#witness], call, target)) as Reply<T>;
+    const reply = (await intercept([this.#witness], call, target)) as Result<T>;
     if (!reply.ok && reply.refusal.reason === "PLACEMENT_MISMATCH") this.#learn(reply.refusal.placement);
     return reply;
   }

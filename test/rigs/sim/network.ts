@@ -1,4 +1,4 @@
-import type { Reply } from "../../../src/core/messages.ts";
+import type { Result } from "../../../src/core/refusal.ts";
 import { copied } from "../../support/copied.ts";
 import type { Faults } from "./faults.ts";
 import type { Part } from "./part.ts";
@@ -20,13 +20,13 @@ export interface Witness {
   /** A message has arrived. Each time it does, `call` is another object, which its answer names. */
   delivered(call: Sent): void;
   /** An answer was sent. `isHeard`: to a sender that waits for it, and not to a late copy. */
-  answered(call: Sent, reply: Reply<unknown>, isHeard: boolean): void;
+  answered(call: Sent, reply: Result<unknown>, isHeard: boolean): void;
 }
 
 /** The number of recent messages that an echo may deliver again. */
 const REMEMBERED = 12;
 
-type Methods = Record<string, (message: unknown) => Promise<Reply<unknown>>>;
+type Methods = Record<string, (message: unknown) => Promise<Result<unknown>>>;
 
 /**
  * Mean delays of a message whose sender gets no answer: among the next attempts, after them, or after
@@ -57,7 +57,7 @@ export class Network {
    * Rejects if the platform reports an error. Never settles if no answer arrives: the sender has its own
    * timeout.
    */
-  send<T>(from: Owner, to: Part<object>, method: string, message: unknown): Promise<Reply<T>> {
+  send<T>(from: Owner, to: Part<object>, method: string, message: unknown): Promise<Result<T>> {
     const call: Sent = { from, to: to.name, method, message: copied(message) };
     this.#witness.sent(call);
     this.#remember(call);
@@ -68,7 +68,7 @@ export class Network {
         if (!isCut)
           this.#scheduler.after(this.#faults.latencyMs(from.name, this.#scheduler.nowMs), from, finish);
       };
-      const answer = (reply: Reply<unknown>): void => respond(() => resolve(copied(reply) as Reply<T>));
+      const answer = (reply: Result<unknown>): void => respond(() => resolve(copied(reply) as Result<T>));
       const fail = (reason: string): void => respond(() => reject(new Error(reason)));
       const arrive = (delayMs: number, then: (call: Sent) => void): void => {
         const isCut = this.#faults.isCut(from.name, to.name, this.#scheduler.nowMs);
@@ -138,7 +138,7 @@ export class Network {
   #carryOut(
     to: Part<object>,
     call: Sent,
-    answer: (reply: Reply<unknown>) => void,
+    answer: (reply: Result<unknown>) => void,
     fail: (reason: string) => void,
   ): void {
     const instance = to.instance();

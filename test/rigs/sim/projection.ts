@@ -9,7 +9,6 @@ import {
   type Envelope,
   type HistoryPoint,
   type LeaseState,
-  type Reply,
 } from "../../../src/core/messages.ts";
 import type { Placement } from "../../../src/core/placement.ts";
 import { ok, refused, type Result } from "../../../src/core/refusal.ts";
@@ -34,7 +33,7 @@ interface CronReport {
 
 type RunCron = (env: unknown, scheduledAtMs: number, context: CronContext) => Promise<CronReport>;
 
-type Calls = Record<string, (message: object) => Promise<Reply<Growth>>>;
+type Calls = Record<string, (message: object) => Promise<Result<Growth>>>;
 
 /** What production code about growing needs. */
 export interface SimulatedDriver {

@@ -1,5 +1,6 @@
 import type { AuditAction } from "../../../src/core/audit.ts";
-import type { PartStatus, ReconcileLedger, Reply } from "../../../src/core/messages.ts";
+import type { Result } from "../../../src/core/refusal.ts";
+import type { PartStatus, ReconcileLedger } from "../../../src/core/messages.ts";
 import { operator } from "../../support/ops.ts";
 import type { Cell } from "./cell.ts";
 import type { LocalRow, Name } from "./local.ts";
@@ -220,7 +221,7 @@ export class Reconciling {
     name: Name,
     isVerification: boolean,
     lease = this.#random.uuid(),
-  ): Promise<Reply<unknown> | undefined> {
+  ): Promise<Result<unknown> | undefined> {
     return this.#send(this.#ledger(cell), "begin", {
       caller: cell.caller,
       lease,
@@ -239,7 +240,7 @@ export class Reconciling {
     this.#simulation.judge.check("I25", isRight, message);
   }
 
-  #send(part: Part<object>, method: string, fields: object): Promise<Reply<unknown> | undefined> {
+  #send(part: Part<object>, method: string, fields: object): Promise<Result<unknown> | undefined> {
     return this.#simulation.runUntil(this.#simulation.operator.reply(part, method, fields));
   }
 }

@@ -1,11 +1,6 @@
 import type { Snapshot } from "../../../src/core/directory/messages.ts";
-import type {
-  CellStatus,
-  PartState,
-  PartStatus,
-  RemovalProgress,
-  Reply,
-} from "../../../src/core/messages.ts";
+import type { Result } from "../../../src/core/refusal.ts";
+import type { CellStatus, PartState, PartStatus, RemovalProgress } from "../../../src/core/messages.ts";
 import { operator } from "../../support/ops.ts";
 import { bucketType } from "../../support/types.ts";
 import { activities } from "./activity.ts";
@@ -319,7 +314,7 @@ class Stage {
     return started?.ok === true;
   }
 
-  async #step(): Promise<Reply<RemovalProgress> | undefined> {
+  async #step(): Promise<Result<RemovalProgress> | undefined> {
     const status = await this.#status();
     if (status === undefined) return undefined;
     const { stateVersion } = status;
@@ -417,12 +412,12 @@ class Stage {
     return snapshot.value.cells.find(({ cell }) => cell === this.#cell.id)?.removedAtMs ?? null;
   }
 
-  #toLedger<T>(method: string, fields: object): Promise<Reply<T> | undefined> {
+  #toLedger<T>(method: string, fields: object): Promise<Result<T> | undefined> {
     return this.#send<T>(this.#ledger, method, fields);
   }
 
-  #send<T>(part: Part<object>, method: string, fields: object): Promise<Reply<T> | undefined> {
-    return this.#run(this.#simulation.operator.reply(part, method, fields) as Promise<Reply<T> | undefined>);
+  #send<T>(part: Part<object>, method: string, fields: object): Promise<Result<T> | undefined> {
+    return this.#run(this.#simulation.operator.reply(part, method, fields) as Promise<Result<T> | undefined>);
   }
 
   #pass(ms: number): Promise<void> {

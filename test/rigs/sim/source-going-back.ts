@@ -1,5 +1,4 @@
 import type { Growth } from "../../../src/core/growth/messages.ts";
-import type { Reply } from "../../../src/core/messages.ts";
 import { shardOf } from "../../../src/core/placement.ts";
 import type { Result } from "../../../src/core/refusal.ts";
 import { operator } from "../../support/ops.ts";
@@ -324,7 +323,7 @@ class Stage {
     return this.#simulation.runUntil(work);
   }
 
-  #send(part: Part<object>, method: string, fields: object): Promise<Reply<unknown> | undefined> {
+  #send(part: Part<object>, method: string, fields: object): Promise<Result<unknown> | undefined> {
     return this.#run(this.#simulation.operator.reply(part, method, fields));
   }
 }

@@ -1,3 +1,4 @@
+import type { Result } from "../../../src/core/refusal.ts";
 import type {
   BeginAnswer,
   Envelope,
@@ -8,7 +9,6 @@ import type {
   Op,
   PartStatus,
   PlacedLease,
-  Reply,
 } from "../../../src/core/messages.ts";
 import type { Ledger } from "../../../src/core/ledger/ledger.ts";
 import type { StoredTransfer } from "../../../src/core/ledger/transfer-store.ts";
@@ -492,7 +492,7 @@ class Stage {
   }
 
   /** Begins and commits a lease that counts as part of a verification. */
-  async #lease(cell: Cell, batch: object): Promise<Reply<unknown> | undefined> {
+  async #lease(cell: Cell, batch: object): Promise<Result<unknown> | undefined> {
     const ledger = this.#ledger(cell.id);
     const lease = this.#random.uuid();
     const ops: Op[] = cell.placed(batch);
@@ -512,7 +512,7 @@ class Stage {
     move: Move,
     party: TransferCall["party"],
     outcome: Move["decided"],
-  ): Promise<Reply<Transfer> | undefined> {
+  ): Promise<Result<Transfer> | undefined> {
     return this.#send(move, "decideTransfer", party, { outcome });
   }
 
@@ -521,16 +521,16 @@ class Stage {
     method: string,
     party: TransferCall["party"],
     more: object = {},
-  ): Promise<Reply<Transfer> | undefined> {
+  ): Promise<Result<Transfer> | undefined> {
     const call = { caller: TRANSFER_CALLER, party, requestId: "", transfer: id };
     return this.#reply(this.#ledger(to), method, { ...call, ...more });
   }
 
   /** Repeats a call without an answer, and one that may be retried. */
   async #until<T>(
-    call: () => Promise<Reply<T> | undefined>,
-    isRetried: (reply: Reply<T>) => boolean = (reply) => !reply.ok && reply.refusal.code !== "NOT_FOUND",
-  ): Promise<Reply<T> | undefined> {
+    call: () => Promise<Result<T> | undefined>,
+    isRetried: (reply: Result<T>) => boolean = (reply) => !reply.ok && reply.refusal.code !== "NOT_FOUND",
+  ): Promise<Result<T> | undefined> {
     for (let left = MOST_TRIES; ; left -= 1) {
       const reply = await call();
       if (left === 0 || (reply !== undefined && !isRetried(reply))) return reply;
@@ -538,8 +538,8 @@ class Stage {
     }
   }
 
-  async #reply<T>(part: Part<object>, method: string, fields: object): Promise<Reply<T> | undefined> {
-    return (await this.#run(this.#simulation.operator.reply(part, method, fields))) as Reply<T> | undefined;
+  async #reply<T>(part: Part<object>, method: string, fields: object): Promise<Result<T> | undefined> {
+    return (await this.#run(this.#simulation.operator.reply(part, method, fields))) as Result<T> | undefined;
   }
 
   #pass(ms: number): Promise<void> {
@@ -575,7 +575,7 @@ const rangesOf = (shard: Part<object>): RangeHoldRow[] =>
   read<RangeHoldRow>(shard, "range_hold", "scope = ?", SCOPE);
 
 /** Leases or another transfer are in the way, or a part is not ready. */
-const isBlocked = (reply: Reply<unknown>): boolean =>
+const isBlocked = (reply: Result<unknown>): boolean =>
   !reply.ok && ["ABORTED", "UNAVAILABLE", "DEADLINE_EXCEEDED"].includes(reply.refusal.code);
 
 /** Reads the state from the disk. */

@@ -1,4 +1,5 @@
-import type { DecideRequest, DigestRecordsAnswer, Reply } from "../../../../src/core/messages.ts";
+import type { Result } from "../../../../src/core/refusal.ts";
+import type { DecideRequest, DigestRecordsAnswer } from "../../../../src/core/messages.ts";
 import { nameKey, type LocalChange } from "../local.ts";
 import type { Sent, Witness } from "../network.ts";
 import type { Part } from "../part.ts";
@@ -111,7 +112,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
     this.queues.delivered(call);
   }
 
-  answered(call: Sent, reply: Reply<unknown>, isHeard: boolean): void {
+  answered(call: Sent, reply: Result<unknown>, isHeard: boolean): void {
     this.#refresh();
     this.#messages.answered(call, reply);
     this.renewals.answered(call, reply);

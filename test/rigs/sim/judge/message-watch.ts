@@ -1,3 +1,4 @@
+import type { Result } from "../../../../src/core/refusal.ts";
 import type {
   BeginRequest,
   Decision,
@@ -6,7 +7,6 @@ import type {
   Inquiry,
   InquiryAnswer,
   Prepare,
-  Reply,
   SettleAnswer,
 } from "../../../../src/core/messages.ts";
 import type { PrepareTransfer } from "../../../../src/core/transfer/messages.ts";
@@ -51,7 +51,7 @@ export class MessageWatch {
     for (const prepare of prepares) this.#sentPrepare(from as Instance<unknown>, shard, prepare);
   }
 
-  answered({ from, to, method, message }: Sent, reply: Reply<unknown>): void {
+  answered({ from, to, method, message }: Sent, reply: Result<unknown>): void {
     if (method === "begin")
       this.#order.ended(factKey(to.slice("ledger ".length), (message as BeginRequest).lease));
     if (!reply.ok) {

@@ -1,9 +1,9 @@
+import type { Result } from "../../../../src/core/refusal.ts";
 import type {
   BucketKey,
   Envelope,
   Exchange,
   ExchangeAnswer,
-  Reply,
   WaitAnswer,
 } from "../../../../src/core/messages.ts";
 import { shardsOf } from "../../../../src/core/placement.ts";
@@ -112,7 +112,7 @@ export class QueueWatch {
   }
 
   /** @param isHeard false: a late copy is answered, or the answer is lost */
-  answered(call: Sent, reply: Reply<unknown>, isHeard: boolean): void {
+  answered(call: Sent, reply: Result<unknown>, isHeard: boolean): void {
     if (call.method === "exchange" && reply.ok)
       this.#answeredExchange(call.to, call.message as Exchange, reply.value as ExchangeAnswer, isHeard);
     const found = this.#open.get(call);

@@ -1,4 +1,5 @@
-import type { Lease, RenewRequest, Reply } from "../../../../src/core/messages.ts";
+import type { Result } from "../../../../src/core/refusal.ts";
+import type { Lease, RenewRequest } from "../../../../src/core/messages.ts";
 import type { Sent } from "../network.ts";
 import type { Evidence } from "./evidence.ts";
 import { factKey } from "./rows.ts";
@@ -27,7 +28,7 @@ export class RenewalWatch {
     this.#arrivals.set(call, { wasDecided, wentBack: found.part.disk.wentBack });
   }
 
-  answered(call: Sent, reply: Reply<unknown>): void {
+  answered(call: Sent, reply: Result<unknown>): void {
     const found = this.#ledgerOf(call);
     const arrival = this.#arrivals.get(call);
     if (!reply.ok || found === undefined || arrival === undefined) return;

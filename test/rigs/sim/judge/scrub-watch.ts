@@ -1,4 +1,5 @@
-import type { Reply, ScrubPass, ScrubStatus } from "../../../../src/core/messages.ts";
+import type { Result } from "../../../../src/core/refusal.ts";
+import type { ScrubPass, ScrubStatus } from "../../../../src/core/messages.ts";
 import type { Part } from "../part.ts";
 import type { Evidence } from "./evidence.ts";
 
@@ -15,7 +16,7 @@ export class ScrubWatch {
     this.#evidence = evidence;
   }
 
-  answered(name: string, reply: Reply<unknown>): void {
+  answered(name: string, reply: Result<unknown>): void {
     if (!reply.ok) return;
     const { running, last } = reply.value as ScrubStatus;
     for (const pass of [running, last]) if (pass !== null) this.#checkPass(name, pass);

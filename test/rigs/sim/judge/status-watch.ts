@@ -1,4 +1,5 @@
-import type { DecideRequest, Reply, SeenContradictions } from "../../../../src/core/messages.ts";
+import type { Result } from "../../../../src/core/refusal.ts";
+import type { DecideRequest, SeenContradictions } from "../../../../src/core/messages.ts";
 import type { ReportedStatus, StoredStatus } from "../../../../src/core/status.ts";
 import type { Part } from "../part.ts";
 import type { Evidence } from "./evidence.ts";
@@ -36,7 +37,7 @@ export class StatusWatch {
     for (const part of this.#evidence.coordinator.ledgers.values()) this.#read(part);
   }
 
-  answered(ledger: string, reply: Reply<unknown>): void {
+  answered(ledger: string, reply: Result<unknown>): void {
     if (!reply.ok) {
       if (reply.refusal.reason === "STATUS_TOO_EARLY") this.#evidence.see("U3");
       return;
@@ -51,7 +52,7 @@ export class StatusWatch {
   }
 
   /** Checks that a contradiction is counted durably before it is answered. */
-  decided(ledger: string, { caller, outcome }: DecideRequest, reply: Reply<unknown>): void {
+  decided(ledger: string, { caller, outcome }: DecideRequest, reply: Result<unknown>): void {
     if (reply.ok || caller.role !== "cell" || outcome !== "COMMITTED") return;
     const { code, reason } = reply.refusal;
     if (reason !== "LEASE_ROLLED_BACK" && code !== "NOT_FOUND") return;

@@ -4,7 +4,8 @@ import type {
   VerificationSlotRequest,
   VerificationSlot,
 } from "../../../../src/core/directory/verification-slots.ts";
-import { listOf, type Op, type Reply, type Source } from "../../../../src/core/messages.ts";
+import type { Result } from "../../../../src/core/refusal.ts";
+import { listOf, type Op, type Source } from "../../../../src/core/messages.ts";
 import type { ClaimRow } from "../../../../src/core/shard/rows.ts";
 import { shipped, sourceType, subjectType } from "../../../support/types.ts";
 import { nameKey, type LocalRow } from "../local.ts";
@@ -165,16 +166,16 @@ export class VerificationWatch {
       if (this.#waiting.has(cell)) this.#served.add(cell);
   }
 
-  answered(method: string, message: unknown, reply: Reply<unknown>): void {
+  answered(method: string, message: unknown, reply: Result<unknown>): void {
     if (method === "takeSlot")
-      this.#tookSlot(message as VerificationSlotRequest, reply as Reply<VerificationSlot>);
+      this.#tookSlot(message as VerificationSlotRequest, reply as Result<VerificationSlot>);
     // `true`: the run had the slot. Otherwise another run of the cell may have it.
     if (method === "releaseSlot" && reply.ok && reply.value === true)
       this.#slots.delete((message as VerificationSlotRequest).cell);
   }
 
   /** Checks A3. */
-  #tookSlot({ cell, uuid }: VerificationSlotRequest, reply: Reply<VerificationSlot>): void {
+  #tookSlot({ cell, uuid }: VerificationSlotRequest, reply: Result<VerificationSlot>): void {
     const nowMs = this.#evidence.coordinator.directory.nowMs();
     // A clock that is set back ends places.
     if (nowMs < this.#directoryMs) this.#waiting.clear();
