@@ -531,7 +531,9 @@ export interface Growth {
   started_at: string;
   /** When the cut was ordered. Null: it was not. */
   cut_at: string | null;
-  /** Whether every shard has copied its names, and has at most 1,000 changes that wait. */
+  /**
+   * Whether every shard has copied its names, waits for nothing, and has at most 1,000 changes that wait.
+   */
   can_be_cut: boolean;
   /** The shards of before, in order. */
   sources: readonly GrowthSource[];
@@ -563,6 +565,8 @@ export interface GrowthSource {
   waiting: number;
   /** The rows of names that have moved and are deleted. */
   cleaned: number;
+  /** What must end before the cut: a transfer that holds names of the shard, or its reconciliation. */
+  waits_for: "transfer" | "reconciliation" | null;
 }
 
 export interface GrowthStart {

@@ -126,10 +126,10 @@ export async function runCron(
   if (isDirectoryLost !== null) parts.set("directory", isDirectoryLost);
   const works = !directory.ok || directory.value.isPlaced ? await pokeShards(run, witness, parts) : [];
   const told = directory.ok ? await tellRemovals(run, visits) : ok(null);
-  const driver: CronDriver = Object.assign(Object.create(run) as CronRun, { clock });
-  const settled = directory.ok ? await settleOperations(driver) : ok(null);
   const copied = await copyAudits(run, directory.ok, visits, works);
   const marked = await markCells(run, visits);
+  const driver: CronDriver = Object.assign(Object.create(run) as CronRun, { clock });
+  const settled = directory.ok ? await settleOperations(driver, run.deadlineMs) : ok(null);
 
   const results = [
     begun,

@@ -230,7 +230,11 @@ export async function checkSources(driver: GrowthDriver): Promise<Result<unknown
     answer: await askAgain(driver, ({ envelope, objects }) => askProgress(objects, envelope, shard)),
   }));
   const failed = asked.flatMap(({ shard, answer }) =>
-    answer.ok ? [] : [`shard ${shard} (${causeOf(answer)})`],
+    !answer.ok
+      ? [`shard ${shard} (${causeOf(answer)})`]
+      : answer.value.waitsFor === "reconciliation"
+        ? [`shard ${shard} (it is being reconciled)`]
+        : [],
   );
   if (failed.length === 0) return ok(null);
   return refused(

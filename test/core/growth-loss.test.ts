@@ -284,6 +284,17 @@ describe("[G7] a growth ends when no earlier loss can show any more", () => {
   });
 });
 
+test("[G1] no cut is ordered while a shard of before is reconciling", async () => {
+  const { c, growing } = await forgotten();
+  await notice(c);
+  await accept(c);
+  await growing.stepAll("copied");
+  expect(await growing.progress()).toMatchObject([{ waitsFor: "reconciliation" }, { waitsFor: null }]);
+  await expect(growing.cut()).rejects.toThrow("shard 0 has not said that it has copied its names");
+  await finish(c, 0);
+  await growing.cut();
+});
+
 describe("[G7] before a cut, ledgers tell the shards what they have seen", () => {
   async function prepared(c: Cluster, growing: Growing, objects = {}): Promise<boolean> {
     await growing.stepAll("copied");

@@ -64,6 +64,7 @@ class FakeFleet {
         listKeys: () => count({ point: null, keys: [], more: false }),
         pullAudit: () => count({ entries: [], more: false }),
         types: () => count({ position: 0, entries: [], isComplete: true }),
+        operations: () => count({ position: 0, operations: [] }),
       }),
       CLAIM_SHARD: counted({
         ping: () => {

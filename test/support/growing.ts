@@ -128,6 +128,7 @@ export const copiedBy = (growth: string, shards: number): GrowthProgress[] =>
     copied: 1,
     waiting: 0,
     cleaned: 0,
+    waitsFor: null,
   }));
 
 /** What makes the steps of a growth, with a D1 that has seen nothing. */

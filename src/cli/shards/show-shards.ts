@@ -35,6 +35,7 @@ const COLUMNS = [
   { title: "STATE", value: ({ state }: Source) => state ?? "no answer" },
   { title: "COPIED", value: ({ copied }: Source) => copied, isNumber: true },
   { title: "WAITING", value: ({ waiting }: Source) => waiting, isNumber: true },
+  { title: "WAITS FOR", value: ({ waits_for: waitsFor }: Source) => waitsFor },
   { title: "DELETED", value: ({ cleaned }: Source) => cleaned, isNumber: true },
 ];
 
@@ -62,6 +63,9 @@ export function progressOf(growth: Growth): string {
 function waitOf({ phase, sources }: Growth): string {
   const silent = sources.filter(({ state }) => state === null).map(({ shard }) => shard);
   if (silent.length > 0) return `; no answer from shard ${silent.join(", ")}`;
+  const held = sources.filter(({ waits_for: waitsFor }) => phase === "copying" && waitsFor !== null);
+  if (held.length > 0)
+    return `; waits for ${held.map(({ shard, waits_for: what }) => `the ${what} of shard ${shard}`).join()}`;
   const isDone = phase === "cut" && sources.every(({ state }) => state === "done");
   return isDone ? "; waits until the ledgers of all cells have answered" : "";
 }

@@ -30,8 +30,8 @@ export const runningOperations = ({ growth, operations }: DirectoryStore): Opera
 ];
 
 /**
- * Begins an operation, unless another one is in the way. If it runs already, it gets a new position, so that
- * an end that was asked for before ends nothing (A6).
+ * Begins an operation, unless another one is in the way. If it runs already, it begins anew, so that an end
+ * that was asked for before ends nothing (A6).
  */
 export function beginOperation(
   store: DirectoryStore,
@@ -55,8 +55,7 @@ export function beginOperation(
       after: { about: operation.about },
     });
   }
-  const started = { startedAtMs, startedBy: operator.keyId };
-  return ok(store.putOperation({ ...operation, ...(known ?? started) }));
+  return ok(store.putOperation({ ...operation, startedAtMs, startedBy: operator.keyId }));
 }
 
 function isShard(id: string): boolean {
@@ -73,9 +72,9 @@ export function endOperation(store: DirectoryStore, { operation: ended }: EndOpe
 
 /** Ends a restore. Idempotent. */
 export function endRestore(store: DirectoryStore, audit: Audit, { id, operator }: EndRestore): Result<null> {
-  const running = runningOperations(store).find((operation) => operation.id === id);
-  if (running === undefined) return ok(null);
-  if (running.kind !== "restore") return operationRunning(running);
+  const named = runningOperations(store).filter((operation) => operation.id === id);
+  const running = named.find(({ kind }) => kind === "restore");
+  if (running === undefined) return named[0] === undefined ? ok(null) : operationRunning(named[0]);
   store.dropOperation(id);
   audit.append(operator, {
     action: "end_restore",

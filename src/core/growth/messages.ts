@@ -80,8 +80,7 @@ export interface Confirmed {
 }
 
 /**
- * What a shard has still to do for a growth. `copying`: rows are left, a transfer holds claims of the shard,
- * or it is reconciling. `copied`: all rows were sent once.
+ * What a shard has still to do for a growth. `copying`: rows are left. `copied`: all rows were sent once.
  * `pushing`: it has stopped to serve what moves, and sends the rest. `cleaning`: the new shards serve what
  * has moved, and it deletes its rows. `done`: nothing.
  */
@@ -99,14 +98,16 @@ export interface GrowthProgress {
   waiting: number;
   /** The names that were deleted here. */
   cleaned: number;
+  /** What must end before the cut: a transfer that holds claims of the shard, or its reconciliation. */
+  waitsFor: "transfer" | "reconciliation" | null;
 }
 
 /** The changes of one shard that may wait for the cut. Their names are unavailable until they are sent. */
 export const MAX_WAITING = 1_000;
 
 /** Whether a shard has said that the cut would make few of its names unavailable, and for a moment only. */
-export const hasCopied = ({ id }: Growth, { growth, state, waiting }: GrowthProgress): boolean =>
-  growth === id && state === "copied" && waiting <= MAX_WAITING;
+export const hasCopied = ({ id }: Growth, { growth, state, waiting, waitsFor }: GrowthProgress): boolean =>
+  growth === id && state === "copied" && waiting <= MAX_WAITING && waitsFor === null;
 
 /** A growth that was aborted, which is final. A shard drops what it has of it. */
 export interface AbortedGrowth extends Pick<Growth, "id" | "position"> {

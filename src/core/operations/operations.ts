@@ -1,5 +1,5 @@
-// What operators start and what takes longer than a call (A5 to A7). Transfers and removals have their own
-// rules.
+// What operators start, and what takes longer than one call (A5 to A7). Transfers and removals have rules of
+// their own.
 
 /**
  * `growth`: the deployment gets more shards. `restore`: a backup is restored. `reconciliation`: a shard has
@@ -43,14 +43,16 @@ export const inTheWayOf = (
   { kind, id }: Pick<Operation, "kind" | "id">,
   running: readonly Operation[],
 ): Operation | undefined =>
-  running.find((other) => keptFromStarting[kind].includes(other.kind) && other.id !== id);
+  running.find(
+    (other) => keptFromStarting[kind].includes(other.kind) && !(other.kind === kind && other.id === id),
+  );
 
 /** Says that an operation runs. */
 export const thatRuns = ({ kind, about }: Pick<Operation, "kind" | "about">): string =>
   ({
     growth: "the deployment is getting more shards",
     restore: "a backup is being restored",
-    reconciliation: `${about} is being reconciled`,
+    reconciliation: `\`${about}\` is being reconciled`,
   })[kind];
 
 /** How an operator ends an operation. */

@@ -179,7 +179,15 @@ export class GrowthSource {
   get progress(): GrowthProgress {
     const growth = this.#growth;
     if (growth === undefined)
-      return { shard: this.#index, growth: null, state: "none", copied: 0, waiting: 0, cleaned: 0 };
+      return {
+        shard: this.#index,
+        growth: null,
+        state: "none",
+        copied: 0,
+        waiting: 0,
+        cleaned: 0,
+        waitsFor: this.#waitsFor,
+      };
     const { id, copied, cleaned, isFenced, cursor } = growth;
     const waiting = this.#names.countChanged();
     const state = isFenced
@@ -188,10 +196,15 @@ export class GrowthSource {
           ? "done"
           : "cleaning"
         : "pushing"
-      : cursor === null && this.#isChecked && this.#ranges.size === 0 && this.#history.state === "complete"
+      : cursor === null && this.#isChecked
         ? "copied"
         : "copying";
-    return { shard: this.#index, growth: id, state, copied, waiting, cleaned };
+    return { shard: this.#index, growth: id, state, copied, waiting, cleaned, waitsFor: this.#waitsFor };
+  }
+
+  get #waitsFor(): GrowthProgress["waitsFor"] {
+    if (this.#ranges.size > 0) return "transfer";
+    return this.#history.state === "complete" ? null : "reconciliation";
   }
 
   /** Must be called in the transaction that makes or ends a hold on a name. */

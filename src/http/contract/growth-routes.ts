@@ -36,6 +36,10 @@ const source = z
       description: "Changes of copied names that must be sent again, at most 10,000.",
     }),
     cleaned: wholeNumber.meta({ description: "The rows of names that have moved and are deleted." }),
+    waits_for: z.enum(["transfer", "reconciliation"]).nullable().meta({
+      description:
+        "What must end before the cut: a transfer that holds names of the shard, or its reconciliation.",
+    }),
   })
   .meta({ id: "GrowthSource", description: "How far a shard is that gives names to new shards." });
 
@@ -53,7 +57,7 @@ const growth = z
     cut_at: time.nullable().meta({ description: "When the cut was ordered. Null: it was not." }),
     can_be_cut: z.boolean().meta({
       description:
-        "Whether every shard has copied its names, and has at most " +
+        "Whether every shard has copied its names, waits for nothing, and has at most " +
         `${MAX_WAITING.toLocaleString("en-US")} changes that wait.`,
     }),
     sources: z.array(source).meta({ description: "The shards of before, in order." }),
@@ -67,7 +71,7 @@ const status = z
   })
   .meta({ id: "Shards" });
 
-const ofSources = { waiting: 0, cleaned: 0 };
+const ofSources = { waiting: 0, cleaned: 0, waits_for: null };
 const copying = {
   shards: 2,
   growth: {

@@ -149,6 +149,7 @@ function toApiGrowth(state: GrowthState): NonNullable<Body["growth"]> {
       copied: progress?.copied ?? 0,
       waiting: progress?.waiting ?? 0,
       cleaned: progress?.cleaned ?? 0,
+      waits_for: progress?.waitsFor ?? null,
     })),
   };
 }

@@ -30,7 +30,8 @@ export const operationHandlers: Handlers<keyof typeof operationRoutes> = {
   },
 
   async endRestore(call) {
-    const { operation: id } = call.params;
+    // A restore has a UUID, which answers have in lower case.
+    const id = call.params.operation.toLowerCase();
     const ended = await change(call, (directory, message) => directory.endRestore({ ...message, id }));
     return ended.ok ? ok({ status: 200, body: { operation: null } }) : ended;
   },

@@ -10,16 +10,15 @@ import type {
   ShardReconciliation,
 } from "../../core/messages.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
+import type { Operation } from "../../core/operations/operations.ts";
 import type { WaitUntil } from "../../runtime.ts";
 import { timeOf } from "../answers.ts";
 import type { partRoutes } from "../contract/part-routes.ts";
 import type { Deployment } from "../deployment.ts";
-import { driverOf } from "../driver-of.ts";
 import type { Handlers } from "../handler.ts";
 import { reconcileDirectory } from "./directory-part.ts";
 import { operatorOf } from "../operator.ts";
 import { unknownShard } from "../known-shards.ts";
-import { settleReconciliation } from "../../projections/operations.ts";
 import { readLedgerPoint } from "../../projections/pull.ts";
 import { reasonFault } from "../reason.ts";
 import { DIRECTORY, reach, readTimeoutMs, UNREADABLE_PROJECTION, withFailure } from "../reach.ts";
@@ -71,19 +70,19 @@ export const partHandlers: Handlers<keyof typeof partRoutes> = {
     if (fault !== undefined) return fault;
     const target = await targetOf(deployment, waitUntil, params.part);
     if (!target.ok) return target;
+    const reconciliation = await reconciliationOf(deployment, params.part);
     const finished = await statusAnswer(deployment, { name: params.part, advice: UNSURE }, () =>
       target.value.finish(operatorOf(call, reason)),
     );
-    // If this fails, the cron ends the operation (A6).
-    if (finished.ok && params.part.startsWith("shard-"))
-      await settleReconciliation(driverOf(deployment), params.part);
+    // If this fails, the cron ends it (A6).
+    if (finished.ok && reconciliation !== undefined) await endOperation(deployment, reconciliation);
     return finished;
   },
 };
 
 /**
  * Notes that a shard is being reconciled, which keeps other operations from starting (A5). A ledger and the
- * directory are complete at once. A loss can't be refused, so a directory that is lost itself is no obstacle.
+ * directory are complete at once.
  */
 async function beginReconciliation(
   { objects, envelope, config }: Deployment,
@@ -92,11 +91,27 @@ async function beginReconciliation(
 ): Promise<Result<unknown>> {
   if (!part.startsWith("shard-")) return ok(null);
   const operation = { id: part, kind: "reconciliation" as const, about: part };
-  const begun = await reach(readTimeoutMs(config.limits), { name: DIRECTORY, advice: UNSURE }, () =>
+  return reach(readTimeoutMs(config.limits), { name: DIRECTORY, advice: UNSURE }, () =>
     objects.directory().beginOperation({ ...envelope, operator, operation }),
   );
-  return begun.ok || begun.refusal.reason === "HISTORY_LOST" ? ok(null) : begun;
 }
+
+/** The reconciliation of a shard as it is before the shard is finished. A later one has another position. */
+async function reconciliationOf(
+  { objects, envelope, config }: Deployment,
+  part: string,
+): Promise<Operation | undefined> {
+  if (!part.startsWith("shard-")) return undefined;
+  const read = await reach(readTimeoutMs(config.limits), { name: DIRECTORY }, () =>
+    objects.directory().operations(envelope),
+  );
+  return read.ok ? read.value.operations.find(({ id }) => id === part) : undefined;
+}
+
+const endOperation = ({ objects, envelope, config }: Deployment, operation: Operation): Promise<unknown> =>
+  reach(readTimeoutMs(config.limits), { name: DIRECTORY }, () =>
+    objects.directory().endOperation({ ...envelope, operation }),
+  );
 
 async function statusAnswer(
   { config }: Deployment,

@@ -135,6 +135,10 @@ test.each<[string, (sources: GrowthProgress[]) => GrowthProgress[]]>([
     "has many changes left",
     ([first, ...others]) => (first ? [{ ...first, waiting: 1_001 }, ...others] : others),
   ],
+  [
+    "waits for a transfer",
+    ([first, ...others]) => (first ? [{ ...first, waitsFor: "transfer" }, ...others] : others),
+  ],
   ["is spoken for by another", ([, second, ...others]) => (second ? [second, second, ...others] : others)],
 ])("[G1] no cut is ordered if a shard %s", async (_, changed) => {
   const client = await clientOf();

@@ -111,9 +111,16 @@ test("[A5] a repeated call finds its own row, whoever makes it", async () => {
   const client = await start();
   const first = valueOf(await client.begin("restore", "a", "first"));
   const again = valueOf(await client.begin("restore", "a", "second"));
-  expect(again).toEqual({ ...first, position: again.position });
+  expect(again).toEqual({ ...first, startedBy: "second", position: again.position });
   expect(await client.ids()).toEqual(["a"]);
   expect(await client.actions()).toEqual(["add_cell 1", "start_restore a"]);
+});
+
+test("[A5] [A6] a restore that has the id of a growth is another operation", async () => {
+  const client = await start();
+  const { id } = valueOf(await client.grow());
+  expect(await client.begin("restore", id)).toEqual(RUNNING);
+  expect(await client.endRestore(id)).toEqual(RUNNING);
 });
 
 test("[A6] a row that was begun again outlives an earlier end", async () => {

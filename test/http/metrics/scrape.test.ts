@@ -125,6 +125,7 @@ const progressOf = (index: number): GrowthProgress => ({
   shard: index,
   growth: "g",
   state: "copying",
+  waitsFor: null,
   copied: 40,
   waiting: 41,
   cleaned: 42,

@@ -30,6 +30,7 @@ const THERE: Record<string, string> = {
   bucket_type: "ROUTES",
   value: names[0] ?? "",
   part: "shard-0",
+  operation: uuid(10),
   shard: "0",
 };
 const NOT_THERE: Record<string, string> = {
@@ -39,6 +40,7 @@ const NOT_THERE: Record<string, string> = {
   bucket_type: "ROUTES",
   value: "fzname-nobody",
   part: "shard-250",
+  operation: uuid(99),
   shard: "250",
 };
 

@@ -9,6 +9,7 @@ const plain: Record<string, string> = {
   // A key and a transfer may have it.
   id: "2-0191e1a0-0000-7000-8000-000000000001",
   part: "shard-0",
+  operation: "a",
   shard: "0",
 };
 
