@@ -7,6 +7,8 @@ import {
   type GrowthStep,
 } from "../core/growth/messages.ts";
 import type { Envelope } from "../core/messages.ts";
+import { operationRunning } from "../core/operations/messages.ts";
+import { inTheWayOf } from "../core/operations/operations.ts";
 import { shardsOf } from "../core/placement.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Objects } from "../objects/objects.ts";
@@ -218,11 +220,15 @@ export async function dropAborted(driver: GrowthDriver): Promise<Result<unknown>
 
 /**
  * Must be called before a growth is started, because it would wait for a shard that can't answer. Refuses and
- * names these shards. A growth that runs already is not refused.
+ * names what is in the way, or these shards. A growth that runs already is not refused.
  */
 export async function checkSources(driver: GrowthDriver): Promise<Result<unknown>> {
   const running = await readGrowth(driver);
   if (!running.ok || running.value !== null) return running;
+  const others = await askAgain(driver, ({ envelope, objects }) => objects.directory().operations(envelope));
+  if (!others.ok) return others;
+  const other = inTheWayOf({ kind: "growth", id: "" }, others.value.operations);
+  if (other !== undefined) return operationRunning(other);
   // The directory has accepted this placement.
   const shards = [...Array(shardsOf(driver.envelope.placement)).keys()];
   const asked = await fanOut(shards, driver.limits.fanOut, async (shard) => ({
