@@ -38,7 +38,7 @@ export async function callAtOnce(
   faults.slowsTurns = true;
   for (const part of restored) {
     const seen = points.get(part);
-    if (seen === undefined) continue;
+    if (seen === undefined || part === simulation.coordinator.directory) continue;
     const cell = simulation.cells.find(({ id }) => simulation.coordinator.ledger(id) === part);
     const calls = [
       operator

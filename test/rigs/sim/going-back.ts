@@ -1,3 +1,4 @@
+import { shardOf } from "../../../src/core/placement.ts";
 import type { Result } from "../../../src/core/refusal.ts";
 import type { Told } from "../../../src/core/messages.ts";
 import { LedgerHistory, type LedgerPoint } from "../../../src/client/ledger-history.ts";
@@ -320,9 +321,13 @@ class Stage {
   }
 
   #newRowOn(part: Part<object>): LocalRow {
+    const { shards } = this.#simulation.coordinator;
+    const index = shards.findIndex((shard) => shard === part);
+    if (index === -1) throw new Error(`no name is on ${part.name}`);
     for (;;) {
       const row = this.#newRow();
-      if (this.#simulation.coordinator.shard(this.#simulation.shardOf(row)) === part) return row;
+      // An isolate that has just started may not know that the deployment has grown.
+      if (shardOf(row.type, row.canonical, shards.length) === index) return row;
     }
   }
 
