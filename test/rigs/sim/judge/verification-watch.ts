@@ -191,7 +191,7 @@ export class VerificationWatch {
       const place = this.#placeOf(cell);
       if (place !== undefined) {
         this.#served.delete(cell);
-        this.#waiting.set(cell, { place, askByMs: nowMs + (reply.refusal.retryAfterMs ?? 0) });
+        this.#waiting.set(cell, place);
       }
       return;
     }
@@ -219,10 +219,12 @@ export class VerificationWatch {
     this.#slots.set(cell, reply.value);
   }
 
-  #placeOf(cell: string): number | undefined {
-    const { disk } = this.#evidence.coordinator.directory;
-    const sql = "SELECT place FROM verification_place WHERE cell = ?";
-    return disk.readDurable<{ place: number }>(sql, cell)[0]?.place;
+  /** Until when a cell was told to ask, as of the turn of the answer, which may arrive much later. */
+  #placeOf(cell: string): { place: number; askByMs: number } | undefined {
+    const { directory, limits } = this.#evidence.coordinator;
+    const sql = "SELECT place, ask_by_ms AS askByMs FROM verification_place WHERE cell = ?";
+    const [row] = directory.disk.readDurable<{ place: number; askByMs: number }>(sql, cell);
+    return row && { ...row, askByMs: row.askByMs - limits.verificationSlotMs };
   }
 
   /** The claim that an op is about. If it has another epoch by now, the op is refused. */
