@@ -67,7 +67,10 @@ export class GrowthWatch {
         hasCopied(shard, growth.id),
         () => `the cut of growth ${growth.id} was ordered before ${shard.name} could follow`,
       );
-    const reconciled = operations.find(({ kind }) => kind === "reconciliation");
+    // One that begins after the cut, in the same transaction, is allowed.
+    const reconciled = operations.find(
+      ({ kind, position }) => kind === "reconciliation" && position < growth.position,
+    );
     this.#evidence.check("I56", reconciled === undefined, () => `${reconciled?.id} is reconciled at a cut`);
   }
 
