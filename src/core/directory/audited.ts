@@ -1,5 +1,12 @@
-import type { AuditState } from "../audit.ts";
+import type { Audit, AuditState } from "../audit.ts";
 import type { Cell, MintedKey } from "./messages.ts";
+import type { DirectoryStore } from "./store.ts";
+
+/** For changes that have an audit entry. */
+export interface AuditedStore {
+  readonly store: DirectoryStore;
+  readonly audit: Audit;
+}
 
 // What an audit entry says of the directory's rows (O1).
 

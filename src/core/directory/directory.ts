@@ -80,34 +80,10 @@ interface CopiedPositions {
  * rollback does not need it, except at the first use of a ledger or shard.
  */
 export class Directory implements DirectoryCalls {
-  readonly #ports: Ports;
-  readonly #limits: Limits;
-  readonly #store: DirectoryStore;
-  readonly #history: History;
-  readonly #commits: GroupCommit;
-  readonly #audit: Audit;
-  readonly #slots: VerificationSlots;
-  readonly #reconciler: DirectoryReconciler;
-  readonly #startedAtMs: number;
+  readonly #part: DirectoryPart;
 
   constructor(ports: Ports, limits: Limits) {
-    migrate(ports.sql, directorySchema);
-    this.#ports = ports;
-    this.#startedAtMs = ports.clock.now();
-    this.#limits = limits;
-    const store = (this.#store = new DirectoryStore(ports.sql));
-    const history = (this.#history = new History(ports, "the directory", store.position));
-    this.#commits = new GroupCommit(
-      ports,
-      history,
-      () => {
-        if (store.storePosition()) history.raise();
-      },
-      () => history.madeDurable(store.position),
-    );
-    this.#audit = new Audit(ports, limits, "the directory");
-    this.#slots = new VerificationSlots(ports, limits, this.#commits);
-    this.#reconciler = new DirectoryReconciler(ports, limits, store, history, this.#commits, this.#audit);
+    this.#part = makePart(ports, limits);
   }
 
   /**
@@ -116,14 +92,14 @@ export class Directory implements DirectoryCalls {
    */
   confirm(message: Confirm): Promise<Result<Confirmed>> {
     const work = (): Result<Confirmed> => {
-      if (message.cell !== undefined && this.#store.cell(message.cell) === undefined) {
+      if (message.cell !== undefined && this.#part.store.cell(message.cell) === undefined) {
         return refused(
           "PERMISSION_DENIED",
           `cell ${message.cell} is not registered; an operator must add it`,
           { reason: "CELL_UNKNOWN" },
         );
       }
-      const { placement, growth } = this.#store;
+      const { placement, growth } = this.#part.store;
       if (placement === undefined)
         return refused("UNAVAILABLE", "no cell is registered yet; an operator must register the first one", {
           reason: "NO_CELLS",
@@ -131,7 +107,7 @@ export class Directory implements DirectoryCalls {
       return ok({ placement, growth });
     };
     // An object asks again when it meets another placement than its own (G3).
-    const { placement = message.placement } = this.#store;
+    const { placement = message.placement } = this.#part.store;
     return this.#read({ ...message, placement }, work);
   }
 
@@ -139,32 +115,32 @@ export class Directory implements DirectoryCalls {
     return this.#read(message, () => {
       // No clock determines which keys are left out: a clock that is ahead for some time would let revoked
       // keys in (A1).
-      const { maxRevokedKeys } = this.#limits;
-      const revoked = this.#store.revokedKeys(maxRevokedKeys + 1);
+      const { limits, store } = this.#part;
+      const { maxRevokedKeys } = limits;
+      const revoked = store.revokedKeys(maxRevokedKeys + 1);
       return ok({
-        placement: this.#store.placement ?? message.placement,
-        growth: this.#store.growth,
+        placement: store.placement ?? message.placement,
+        growth: store.growth,
         point: this.#pointOfRows,
-        isPlaced: this.#store.placement !== undefined,
-        cells: this.#store.cells(),
+        isPlaced: store.placement !== undefined,
+        cells: store.cells(),
         revokedKeys: revoked.slice(0, maxRevokedKeys).map(({ keyId }) => keyId),
-        revokedThroughMs: Math.max(this.#store.revokedThroughMs, revoked[maxRevokedKeys]?.expiresAtMs ?? 0),
-        types: message.typesPosition === this.#store.types.position ? null : this.#store.types,
-        identities:
-          message.identitiesPosition === this.#store.identities.position ? null : this.#store.identities,
+        revokedThroughMs: Math.max(store.revokedThroughMs, revoked[maxRevokedKeys]?.expiresAtMs ?? 0),
+        types: message.typesPosition === store.types.position ? null : store.types,
+        identities: message.identitiesPosition === store.identities.position ? null : store.identities,
       });
     });
   }
 
   addCell(message: NewCell): Promise<Result<Cell>> {
     return this.#operate("add_cell", message, () => {
-      const known = this.#store.cell(message.cell);
+      const known = this.#part.store.cell(message.cell);
       if (known !== undefined) return known.removedAtMs === null ? cellExists(known) : idOfRemovedCell(known);
       const full = this.#refuseOneMoreCell();
       if (full !== undefined) return { ok: false, refusal: full };
       const { cell, name, address, locationHint } = message;
       const now = this.#now();
-      if (this.#store.placement === undefined) this.#store.setPlacement(message.placement);
+      if (this.#part.store.placement === undefined) this.#part.store.setPlacement(message.placement);
       const added = {
         cell,
         name,
@@ -174,8 +150,8 @@ export class Directory implements DirectoryCalls {
         updatedAtMs: now,
         removedAtMs: null,
       };
-      this.#store.putCell(added);
-      this.#audit.append(message.operator, {
+      this.#part.store.putCell(added);
+      this.#part.audit.append(message.operator, {
         action: "add_cell",
         cell,
         target: cell,
@@ -192,7 +168,7 @@ export class Directory implements DirectoryCalls {
    */
   changeCell(message: CellChange): Promise<Result<Cell>> {
     return this.#operate("change_cell", message, () => {
-      const before = this.#store.cell(message.cell);
+      const before = this.#part.store.cell(message.cell);
       if (before === undefined) return cellUnknown(message.cell);
       if (before.removedAtMs !== null) return cellRemoved(message.cell);
       const { name = before.name, address = before.address } = message;
@@ -207,9 +183,9 @@ export class Directory implements DirectoryCalls {
         address,
         updatedAtMs: Math.max(this.#now(), before.updatedAtMs + 1),
       };
-      this.#store.putCell(after);
+      this.#part.store.putCell(after);
       if (!isSame)
-        this.#audit.append(message.operator, {
+        this.#part.audit.append(message.operator, {
           action: "change_cell",
           cell: after.cell,
           target: after.cell,
@@ -227,14 +203,14 @@ export class Directory implements DirectoryCalls {
   removeCell(message: RemovedCell): Promise<Result<Cell>> {
     return this.#operate("mark_cell_removed", message, () => {
       const { cell, removedAtMs, operator } = message;
-      const before = this.#store.cell(cell);
+      const before = this.#part.store.cell(cell);
       if (before === undefined) return cellUnknown(cell);
       if (before.removedAtMs !== null) return ok(before);
       const updatedAtMs = Math.max(this.#now(), before.updatedAtMs + 1);
       const after: Cell = { ...before, removedAtMs, updatedAtMs };
-      this.#store.putCell(after);
-      this.#slots.forget(cell);
-      this.#audit.append(operator, {
+      this.#part.store.putCell(after);
+      this.#part.slots.forget(cell);
+      this.#part.audit.append(operator, {
         action: "remove_cell",
         cell,
         target: cell,
@@ -247,12 +223,12 @@ export class Directory implements DirectoryCalls {
 
   /** Replaces the set of types, based on the one that the operator has read (T3). */
   changeTypes(message: ChangeTypes): Promise<Result<DeclaredTypes>> {
-    return this.#operate("change_types", message, () => changeTypes(this.#store, this.#audit, message));
+    return this.#operate("change_types", message, () => changeTypes(this.#part, message));
   }
 
   /** Marks types as in use (T2). Idempotent. */
   useTypes(message: UseTypes): Promise<Result<DeclaredTypes>> {
-    return this.#change("use_types", message, () => useTypes(this.#store, message));
+    return this.#change("use_types", message, () => useTypes(this.#part.store, message));
   }
 
   /** Replaces the identities, based on those that the operator has read (A4). */
@@ -262,72 +238,66 @@ export class Directory implements DirectoryCalls {
         const unfit = this.#refuseWithoutCell(cell);
         if (unfit !== undefined) return { ok: false, refusal: unfit };
       }
-      return changeIdentities(this.#store, this.#audit, message);
+      return changeIdentities(this.#part, message);
     });
   }
 
   /** Returns the growth that runs. Null: none. */
   growth(message: AskGrowth): Promise<Result<Growth | null>> {
-    return this.#read(message, () => ok(this.#store.growth));
+    return this.#read(message, () => ok(this.#part.store.growth));
   }
 
   /** Starts to get more shards (G1). */
   startGrowth(message: StartGrowth): Promise<Result<Growth>> {
-    const id = this.#ports.randomness.uuid();
-    return this.#operate("start_growth", message, () =>
-      startGrowth(this.#store, this.#audit, message, id, this.#now()),
-    );
+    const id = this.#part.ports.randomness.uuid();
+    return this.#operate("start_growth", message, () => startGrowth(this.#part, message, id, this.#now()));
   }
 
   /** Orders the cut, after which the growth can't be aborted. */
   cutGrowth(message: CutGrowth): Promise<Result<Growth>> {
-    return this.#operate("order_cut", message, () =>
-      orderCut(this.#store, this.#audit, message, this.#now()),
-    );
+    return this.#operate("order_cut", message, () => orderCut(this.#part, message, this.#now()));
   }
 
   /** Puts the new placement in force, once D1 has a copy of the growth (G2). Idempotent. */
   confirmCut(message: ConfirmCut): Promise<Result<Growth>> {
     // A repeated message may have either placement.
-    const { growth, placement = message.placement } = this.#store;
+    const { growth, placement = message.placement } = this.#part.store;
     const isRepeated = growth?.id === message.id && growth.phase === "cut";
     return this.#change("confirm_cut", isRepeated ? { ...message, placement } : message, () =>
-      confirmCut(this.#store, message),
+      confirmCut(this.#part.store, message),
     );
   }
 
   /** Ends a growth that was not cut. */
   abortGrowth(message: AbortGrowth): Promise<Result<null>> {
-    return this.#operate("abort_growth", message, () => abortGrowth(this.#store, this.#audit, message));
+    return this.#operate("abort_growth", message, () => abortGrowth(this.#part, message));
   }
 
   /** Ends a growth that all shards have carried out. Idempotent. */
   finishGrowth(message: FinishGrowth): Promise<Result<null>> {
-    return this.#change("finish_growth", message, () => finishGrowth(this.#store, message));
+    return this.#change("finish_growth", message, () => finishGrowth(this.#part.store, message));
   }
 
   /** Returns the operations that run, and how far the directory is with them. */
   operations(message: Envelope): Promise<Result<OperationSet>> {
     return this.#read(message, () =>
-      ok({ position: this.#store.operations.position, operations: runningOperations(this.#store) }),
+      ok({ position: this.#part.store.operations.position, operations: runningOperations(this.#part.store) }),
     );
   }
 
   /** Begins an operation, unless another one is in its way (A5). Idempotent. */
   beginOperation(message: BeginOperation): Promise<Result<Operation>> {
-    return this.#change("begin_operation", message, () =>
-      beginOperation(this.#store, this.#audit, message, this.#now()),
-    );
+    return this.#change("begin_operation", message, () => beginOperation(this.#part, message, this.#now()));
   }
 
   /** Ends an operation of which its part says that it has ended (A6). Idempotent. */
   endOperation(message: EndOperation): Promise<Result<null>> {
-    return this.#change("end_operation", message, () => endOperation(this.#store, message));
+    return this.#change("end_operation", message, () => endOperation(this.#part.store, message));
   }
 
   /** Ends a restore, because the operator says so. Idempotent. */
   endRestore(message: EndRestore): Promise<Result<null>> {
-    return this.#operate("end_operation", message, () => endRestore(this.#store, this.#audit, message));
+    return this.#operate("end_operation", message, () => endRestore(this.#part, message));
   }
 
   /** Stores what describes a minted key, without the key itself. */
@@ -337,12 +307,12 @@ export class Directory implements DirectoryCalls {
       const unfit = key.cell === null ? undefined : this.#refuseWithoutCell(key.cell);
       if (unfit !== undefined) return { ok: false, refusal: unfit };
       // The message may arrive twice, and the key may be revoked in between.
-      const stored = this.#store.key(key.keyId);
+      const stored = this.#part.store.key(key.keyId);
       if (stored !== undefined) return ok(stored);
       const full = this.#refuseIfNoRoom();
       if (full !== undefined) return { ok: false, refusal: full };
       this.#putKey(key);
-      this.#audit.append(message.operator, {
+      this.#part.audit.append(message.operator, {
         action: "mint_key",
         cell: key.cell,
         target: key.keyId,
@@ -360,9 +330,11 @@ export class Directory implements DirectoryCalls {
    */
   keyToRevoke(message: Envelope & { keyId: string }): Promise<Result<MintedKey | null>> {
     return this.#read(message, () => {
-      const key = this.#store.key(message.keyId) ?? null;
+      const key = this.#part.store.key(message.keyId) ?? null;
       const full =
-        this.#audit.refusal ?? this.#refuseIfFull(key) ?? (key === null ? this.#refuseIfNoRoom() : undefined);
+        this.#part.audit.refusal ??
+        this.#refuseIfFull(key) ??
+        (key === null ? this.#refuseIfNoRoom() : undefined);
       return full === undefined ? ok(key) : { ok: false, refusal: full };
     });
   }
@@ -373,7 +345,7 @@ export class Directory implements DirectoryCalls {
    */
   listKeys(message: Envelope & { afterPosition: number; limit: number }): Promise<Result<KeyPage>> {
     return this.#read(message, () => {
-      const rows = this.#store.keysAfter(message.afterPosition, message.limit + 1);
+      const rows = this.#part.store.keysAfter(message.afterPosition, message.limit + 1);
       return ok({
         point: this.#pointOfRows,
         keys: rows.slice(0, message.limit),
@@ -383,7 +355,7 @@ export class Directory implements DirectoryCalls {
   }
 
   revokedKeysOf(message: ListRevokedKeys): Promise<Result<RevokedKey[]>> {
-    return this.#read(message, () => ok(this.#store.revokedKeysOf(message.cell, message.limit)));
+    return this.#read(message, () => ok(this.#part.store.revokedKeysOf(message.cell, message.limit)));
   }
 
   /**
@@ -392,7 +364,7 @@ export class Directory implements DirectoryCalls {
    */
   revokeKey(message: KeyChange): Promise<Result<MintedKey>> {
     return this.#operate("revoke_key", message, () => {
-      const known = this.#store.key(message.key.keyId);
+      const known = this.#part.store.key(message.key.keyId);
       const stored = known ?? message.key;
       // For a key that was minted elsewhere, the cell is only what the caller says, so a later call may
       // correct it.
@@ -406,7 +378,7 @@ export class Directory implements DirectoryCalls {
         revokedAtMs: stored.revokedAtMs ?? this.#now(),
       };
       this.#putKey(key);
-      this.#audit.append(message.operator, {
+      this.#part.audit.append(message.operator, {
         action: "revoke_key",
         cell: key.cell,
         target: key.keyId,
@@ -422,12 +394,12 @@ export class Directory implements DirectoryCalls {
     const { copied, limit } = message;
     if (copied !== null) {
       const forgotten = await this.#change("forget_audit", message, () => {
-        this.#audit.forget(copied);
+        this.#part.audit.forget(copied);
         return ok(null);
       });
       if (!forgotten.ok) return forgotten;
     }
-    return this.#read(message, () => ok(this.#audit.page(limit)));
+    return this.#read(message, () => ok(this.#part.audit.page(limit)));
   }
 
   async takeSlot(message: VerificationSlotRequest): Promise<Result<VerificationSlot>> {
@@ -435,20 +407,20 @@ export class Directory implements DirectoryCalls {
     if (refusal !== undefined) return { ok: false, refusal };
     // The queue has one place for each registered cell, so `maxCells` bounds it.
     const unfit = this.#refuseWithoutCell(message.cell);
-    return unfit === undefined ? this.#slots.take(message) : { ok: false, refusal: unfit };
+    return unfit === undefined ? this.#part.slots.take(message) : { ok: false, refusal: unfit };
   }
 
   /** Releases a slot. Idempotent. Returns whether the run had one. */
   async releaseSlot(message: VerificationSlotRequest): Promise<Result<boolean>> {
     const refusal = await this.#refusalOf(message);
-    return refusal === undefined ? this.#slots.release(message) : { ok: false, refusal };
+    return refusal === undefined ? this.#part.slots.release(message) : { ok: false, refusal };
   }
 
   /** Compares what ledgers have seen of this directory with its history (H2). Success confirms all points. */
   compare(message: ComparePoints): Promise<Result<null>> {
     return this.#read(message, () => {
       for (const { noticedBy, point } of message.points) {
-        const refusal = this.#history.refuse(point, noticedBy);
+        const refusal = this.#part.history.refuse(point, noticedBy);
         if (refusal !== undefined) return { ok: false, refusal };
       }
       return ok(null);
@@ -457,7 +429,7 @@ export class Directory implements DirectoryCalls {
 
   /** What an answer tells besides its content. To be called when the answer is complete. */
   told(): Told {
-    const { point } = this.#history;
+    const { point } = this.#part.history;
     return point === undefined ? {} : { point };
   }
 
@@ -465,20 +437,20 @@ export class Directory implements DirectoryCalls {
 
   /** Returns what this directory knows of its own history. */
   part(message: Envelope): Promise<Result<PartStatus>> {
-    return this.#answerAlways(message, async () => this.#durable(ok(this.#history.status)));
+    return this.#answerAlways(message, async () => this.#durable(ok(this.#part.history.status)));
   }
 
   /** Returns counts for monitoring. It writes nothing. */
   metrics(message: Envelope): Promise<Result<DirectoryMetrics>> {
     return this.#answerAlways(message, async () =>
       ok({
-        startedAtMs: this.#startedAtMs,
-        state: this.#history.state,
-        sizeBytes: this.#ports.sql.sizeBytes(),
-        waitingWrites: this.#commits.waiting,
+        startedAtMs: this.#part.startedAtMs,
+        state: this.#part.history.state,
+        sizeBytes: this.#part.ports.sql.sizeBytes(),
+        waitingWrites: this.#part.commits.waiting,
         cells: this.#countCells(),
-        ...this.#store.countAllKeys(),
-        ...this.#slots.counts(),
+        ...this.#part.store.countAllKeys(),
+        ...this.#part.slots.counts(),
       }),
     );
   }
@@ -489,8 +461,8 @@ export class Directory implements DirectoryCalls {
    */
   types(message: Envelope): Promise<Result<KnownTypes>> {
     return this.#answerAlways(message, async () => {
-      const { types } = this.#store;
-      const { isLost } = this.#history;
+      const { types } = this.#part.store;
+      const { isLost } = this.#part.history;
       const entries = types.entries.filter(({ isInUse }) => isInUse || !isLost);
       return this.#durable(ok({ ...types, entries, isComplete: !isLost }));
     });
@@ -500,23 +472,23 @@ export class Directory implements DirectoryCalls {
   isRevoked(message: Envelope & RevokedKey): Promise<Result<boolean>> {
     return this.#answerAlways(message, async () => {
       const { keyId, expiresAtMs } = message;
-      const isListed = (this.#store.key(keyId)?.revokedAtMs ?? null) !== null;
-      return this.#durable(ok(isListed || expiresAtMs <= this.#store.revokedThroughMs));
+      const isListed = (this.#part.store.key(keyId)?.revokedAtMs ?? null) !== null;
+      return this.#durable(ok(isListed || expiresAtMs <= this.#part.store.revokedThroughMs));
     });
   }
 
   /** Takes over what copies of the lost rows still have, and accepts the loss (H8). */
   reconcile(message: RestoreDirectory): Promise<Result<DirectoryReconciliation>> {
-    return this.#answerAlways(message, () => this.#reconciler.reconcile(message));
+    return this.#answerAlways(message, () => this.#part.reconciler.reconcile(message));
   }
 
   async #answerAlways<T>(message: Envelope, work: () => Promise<Result<T>>): Promise<Result<T>> {
     // A directory that went back may have an older placement than all others (G2), noticed or not.
-    const mayBeLost = this.#history.isLost || this.#hasFewerShards(message);
+    const mayBeLost = this.#part.history.isLost || this.#hasFewerShards(message);
     const refusal = refuseVersion(message) ?? (mayBeLost ? undefined : this.#refusePlacement(message));
     if (refusal !== undefined) return { ok: false, refusal };
     // A loss that another message has noticed may not be durable yet (H4).
-    if (this.#history.isLost) await this.#ports.sql.flush();
+    if (this.#part.history.isLost) await this.#part.ports.sql.flush();
     return work();
   }
 
@@ -525,14 +497,14 @@ export class Directory implements DirectoryCalls {
     const before = await this.#refusalOf(message);
     if (before !== undefined) return { ok: false, refusal: before };
     const reply = await this.#durable(work());
-    const { refusal } = this.#history;
+    const { refusal } = this.#part.history;
     return refusal === undefined ? reply : { ok: false, refusal };
   }
 
   /** Carries out an operator's change, if there is room for its audit entry (O3). */
   #operate<T>(point: WritePoint, message: OperatorCall, work: () => Result<T>): Promise<Result<T>> {
     return this.#change(point, message, () => {
-      const full = this.#audit.refusal;
+      const full = this.#part.audit.refusal;
       return full === undefined ? work() : { ok: false, refusal: full };
     });
   }
@@ -540,7 +512,7 @@ export class Directory implements DirectoryCalls {
   async #change<T>(point: WritePoint, message: Envelope, work: () => Result<T>): Promise<Result<T>> {
     const before = await this.#refusalOf(message);
     if (before !== undefined) return { ok: false, refusal: before };
-    return this.#commits.submit(point, () => {
+    return this.#part.commits.submit(point, () => {
       // Another first cell may have been registered during the wait, with another placement (M1, P2).
       const refusal = this.#refusePlacement(message);
       return refusal === undefined ? work() : { ok: false, refusal };
@@ -555,42 +527,42 @@ export class Directory implements DirectoryCalls {
   async #refusalOf(message: Envelope & CopiedPositions): Promise<Refusal | undefined> {
     const refusal =
       refuseVersion(message) ??
-      this.#history.refuse(message.seen, "a caller") ??
+      this.#part.history.refuse(message.seen, "a caller") ??
       this.#refuseOlderTypes(message) ??
       this.#refuseOlderGrowth(message) ??
       this.#refusePlacement(message);
-    if (this.#history.isLost) await this.#ports.sql.flush();
+    if (this.#part.history.isLost) await this.#part.ports.sql.flush();
     return refusal;
   }
 
   /** D1 only gets sets that were durable here, so a set that is older than its copy is from before a loss. */
   #refuseOlderTypes({ copiedAt = 0 }: CopiedPositions): Refusal | undefined {
-    return copiedAt > this.#store.types.position
-      ? this.#history.refuseBehind("the copy of the types in D1")
+    return copiedAt > this.#part.store.types.position
+      ? this.#part.history.refuseBehind("the copy of the types in D1")
       : undefined;
   }
 
   /** D1 only gets growths that were durable here (G2). */
   #refuseOlderGrowth({ growthCopiedAt = 0 }: CopiedPositions): Refusal | undefined {
-    return growthCopiedAt > this.#store.growthPosition
-      ? this.#history.refuseBehind("the copy of the growth in D1")
+    return growthCopiedAt > this.#part.store.growthPosition
+      ? this.#part.history.refuseBehind("the copy of the growth in D1")
       : undefined;
   }
 
   #countCells(): number {
-    const { ids, removed } = this.#store.countCells();
+    const { ids, removed } = this.#part.store.countCells();
     return ids - removed;
   }
 
   /** Returns why a cell has no room. A removed cell only takes up its id, which is never used again (X5). */
   #refuseOneMoreCell(): Refusal | undefined {
-    const { maxCells, maxCellIds } = this.#limits;
+    const { maxCells, maxCellIds } = this.#part.limits;
     if (this.#countCells() >= maxCells)
       return refused(
         "RESOURCE_EXHAUSTED",
         `the deployment has reached its limit of ${maxCells} cells (LEASEHOLD_MAX_CELLS)`,
       ).refusal;
-    if (this.#store.countCells().ids < maxCellIds) return undefined;
+    if (this.#part.store.countCells().ids < maxCellIds) return undefined;
     return refused(
       "RESOURCE_EXHAUSTED",
       `${maxCellIds} cells were registered, removed ones included, which is the limit ` +
@@ -600,7 +572,7 @@ export class Directory implements DirectoryCalls {
 
   /** Returns why a call of or for a cell is refused: it is not registered, or removed. */
   #refuseWithoutCell(cell: string): Refusal | undefined {
-    const known = this.#store.cell(cell);
+    const known = this.#part.store.cell(cell);
     if (known === undefined) return cellUnknown(cell).refusal;
     return known.removedAtMs === null ? undefined : cellRemoved(cell).refusal;
   }
@@ -608,19 +580,19 @@ export class Directory implements DirectoryCalls {
   /** Returns why one more revoked key has no room. A key that is already revoked needs no room. */
   #refuseIfFull(key: MintedKey | null): Refusal | undefined {
     if (key !== null && key.revokedAtMs !== null) return undefined;
-    const revoked = this.#store.countRevokedKeys(this.#now());
-    if (revoked < this.#limits.maxRevokedKeys) return undefined;
+    const revoked = this.#part.store.countRevokedKeys(this.#now());
+    if (revoked < this.#part.limits.maxRevokedKeys) return undefined;
     return refused(
       "RESOURCE_EXHAUSTED",
-      `${this.#limits.maxRevokedKeys} revoked keys have not expired yet, which is the limit; ` +
+      `${this.#part.limits.maxRevokedKeys} revoked keys have not expired yet, which is the limit; ` +
         "rotate the signing secret",
     ).refusal;
   }
 
   /** Returns why one more key has no room. Expired keys can be forgotten, so they take no room. */
   #refuseIfNoRoom(): Refusal | undefined {
-    const { maxKeys } = this.#limits;
-    if (this.#store.countKeys(this.#now()) < maxKeys) return undefined;
+    const { maxKeys } = this.#part.limits;
+    if (this.#part.store.countKeys(this.#now()) < maxKeys) return undefined;
     return refused(
       "RESOURCE_EXHAUSTED",
       `${maxKeys} keys have not expired yet, which is the limit (LEASEHOLD_MAX_KEYS)`,
@@ -628,33 +600,54 @@ export class Directory implements DirectoryCalls {
   }
 
   #putKey(key: MintedKey): void {
-    this.#store.putKey(key);
-    this.#store.forgetKeys(this.#now(), this.#limits.maxKeys);
+    this.#part.store.putKey(key);
+    this.#part.store.forgetKeys(this.#now(), this.#part.limits.maxKeys);
   }
 
   /** Until the first cell is registered, no placement is fixed, and all fit (P2). */
   #refusePlacement({ placement }: Envelope): Refusal | undefined {
-    const kept = this.#store.placement;
+    const kept = this.#part.store.placement;
     return kept === undefined || kept === placement ? undefined : placementMismatch(kept, placement);
   }
 
   #hasFewerShards({ placement }: Envelope): boolean {
-    const kept = this.#store.placement;
+    const kept = this.#part.store.placement;
     return kept !== undefined && shardsOf(kept) < shardsOf(placement);
   }
 
   get #pointOfRows(): HistoryPoint | null {
-    return this.#history.pointOfRows(this.#store.position) ?? null;
+    return this.#part.history.pointOfRows(this.#part.store.position) ?? null;
   }
 
   #now(): number {
-    return this.#ports.clock.now();
+    return this.#part.ports.clock.now();
   }
 
   async #durable<T>(reply: Result<T>): Promise<Result<T>> {
-    await this.#ports.sql.flush();
+    await this.#part.ports.sql.flush();
     return reply;
   }
+}
+
+type DirectoryPart = ReturnType<typeof makePart>;
+
+/** Makes the parts in their order. One that needs a later one does not compile, except in a closure. */
+function makePart(ports: Ports, limits: Limits) {
+  migrate(ports.sql, directorySchema);
+  const startedAtMs = ports.clock.now();
+  const store = new DirectoryStore(ports.sql);
+  const history = new History(ports, "the directory", store.position);
+  const commits = new GroupCommit(
+    ports,
+    history,
+    () => {
+      if (store.storePosition()) history.raise();
+    },
+    () => history.madeDurable(store.position),
+  );
+  const audit = new Audit(ports, limits, "the directory");
+  const part = { ports, limits, startedAtMs, store, history, commits, audit };
+  return { ...part, slots: new VerificationSlots(part), reconciler: new DirectoryReconciler(part) };
 }
 
 const cellExists = ({ cell }: Cell): { ok: false; refusal: Refusal } =>

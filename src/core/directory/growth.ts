@@ -1,4 +1,3 @@
-import type { Audit } from "../audit.ts";
 import {
   hasCopied,
   type AbortGrowth,
@@ -14,6 +13,7 @@ import { MAX_SHARDS, placementOf, shardsOf } from "../placement.ts";
 import { ok, refused, type Result } from "../refusal.ts";
 import { runningOperations } from "./operations.ts";
 import type { DirectoryStore } from "./store.ts";
+import type { AuditedStore } from "./audited.ts";
 
 // How the directory gets a deployment from one number of shards to a larger one (G1, G2). Runs inside a
 // transaction.
@@ -23,8 +23,7 @@ const TARGET = "shards";
 
 /** Starts a growth, unless an operation is in its way (A5). A repeated call answers the same growth. */
 export function startGrowth(
-  store: DirectoryStore,
-  audit: Audit,
+  { store, audit }: AuditedStore,
   { to: shards, operator, placement }: StartGrowth,
   id: string,
   startedAtMs: number,
@@ -68,8 +67,7 @@ export function startGrowth(
  * From here on, the growth cannot be aborted, because D1 may have a copy of it (G2).
  */
 export function orderCut(
-  store: DirectoryStore,
-  audit: Audit,
+  { store, audit }: AuditedStore,
   { id, sources, operator }: CutGrowth,
   cutAtMs: number,
 ): Result<Growth> {
@@ -108,11 +106,7 @@ export function confirmCut(store: DirectoryStore, { id, growthCopiedAt }: Confir
 }
 
 /** Ends a growth that was not cut. A repeated call has no effect. */
-export function abortGrowth(
-  store: DirectoryStore,
-  audit: Audit,
-  { id, operator }: AbortGrowth,
-): Result<null> {
+export function abortGrowth({ store, audit }: AuditedStore, { id, operator }: AbortGrowth): Result<null> {
   const { growth } = store;
   if (growth === null) return ok(null);
   if (growth.id !== id) return growthUnknown();

@@ -1,13 +1,11 @@
-import type { Audit } from "../audit.ts";
 import type { Identities, IdentitySet } from "../identities/identities.ts";
 import { changedMeanwhile, ok, type Result } from "../refusal.ts";
 import type { ChangeIdentities } from "./messages.ts";
-import type { DirectoryStore } from "./store.ts";
+import type { AuditedStore } from "./audited.ts";
 
 /** Replaces the identities, based on those that the operator has read (A4). Runs inside a transaction. */
 export function changeIdentities(
-  store: DirectoryStore,
-  audit: Audit,
+  { store, audit }: AuditedStore,
   { position, identities, operator }: ChangeIdentities,
 ): Result<IdentitySet> {
   const before = store.identities;

@@ -1,4 +1,3 @@
-import type { Audit } from "../audit.ts";
 import {
   operationRunning,
   type BeginOperation,
@@ -9,6 +8,7 @@ import { inTheWayOf, type Operation } from "../operations/operations.ts";
 import { MAX_SHARDS } from "../placement.ts";
 import { ok, refused, type Result } from "../refusal.ts";
 import type { DirectoryStore } from "./store.ts";
+import type { AuditedStore } from "./audited.ts";
 
 // How the directory keeps the operations that run (A5, A6). Runs inside a transaction.
 
@@ -34,8 +34,7 @@ export const runningOperations = ({ growth, operations }: DirectoryStore): Opera
  * that was asked for before ends nothing (A6).
  */
 export function beginOperation(
-  store: DirectoryStore,
-  audit: Audit,
+  { store, audit }: AuditedStore,
   { operation, operator }: BeginOperation,
   startedAtMs: number,
 ): Result<Operation> {
@@ -71,7 +70,7 @@ export function endOperation(store: DirectoryStore, { operation: ended }: EndOpe
 }
 
 /** Ends a restore. Idempotent. */
-export function endRestore(store: DirectoryStore, audit: Audit, { id, operator }: EndRestore): Result<null> {
+export function endRestore({ store, audit }: AuditedStore, { id, operator }: EndRestore): Result<null> {
   const named = runningOperations(store).filter((operation) => operation.id === id);
   const running = named.find(({ kind }) => kind === "restore");
   if (running === undefined) return named[0] === undefined ? ok(null) : operationRunning(named[0]);

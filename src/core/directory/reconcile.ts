@@ -14,32 +14,24 @@ import type { Cell, DirectoryReconciliation, MintedKey, RestoreDirectory, TypeSe
 import type { DirectoryStore } from "./store.ts";
 import { restoredTypes } from "./types.ts";
 
+interface Needs {
+  readonly ports: Pick<Ports, "clock" | "log">;
+  readonly limits: Limits;
+  readonly store: DirectoryStore;
+  readonly history: History;
+  readonly commits: GroupCommit;
+  readonly audit: Audit;
+}
+
 /**
  * Reconciles a directory that has gone back in time (H8). Nothing of what is left is removed, because it is
  * true: it was stored before the loss, or since.
  */
 export class DirectoryReconciler {
-  readonly #ports: Pick<Ports, "clock" | "log">;
-  readonly #limits: Limits;
-  readonly #store: DirectoryStore;
-  readonly #history: History;
-  readonly #commits: GroupCommit;
-  readonly #audit: Audit;
+  readonly #part: Needs;
 
-  constructor(
-    ports: Pick<Ports, "clock" | "log">,
-    limits: Limits,
-    store: DirectoryStore,
-    history: History,
-    commits: GroupCommit,
-    audit: Audit,
-  ) {
-    this.#ports = ports;
-    this.#limits = limits;
-    this.#store = store;
-    this.#history = history;
-    this.#commits = commits;
-    this.#audit = audit;
+  constructor(part: Needs) {
+    this.#part = part;
   }
 
   /**
@@ -47,19 +39,20 @@ export class DirectoryReconciler {
    * loss. A page can be sent again.
    */
   async reconcile(page: RestoreDirectory): Promise<Result<DirectoryReconciliation>> {
-    const isDeclared = await this.#history.declare(page);
-    if (page.dryRun || !this.#history.isLost) {
-      const isExamined = this.#history.isLost || isDeclared;
+    const { history, commits } = this.#part;
+    const isDeclared = await history.declare(page);
+    if (page.dryRun || !history.isLost) {
+      const isExamined = history.isLost || isDeclared;
       return ok(this.#answer(isExamined ? this.#missingOf(page) : NOTHING));
     }
     const options = { weight: 2 * (page.cells.length + page.keys.length), evenIfStopped: true };
-    const restored = await this.#commits.submit("restore_directory", () => ok(this.#restore(page)), options);
+    const restored = await commits.submit("restore_directory", () => ok(this.#restore(page)), options);
     if (!restored.ok) return restored;
     const { missing, durable } = restored.value;
     if (durable !== undefined) {
       durable();
-      const { point } = this.#history;
-      this.#ports.log("history_reconciled", {
+      const { point } = history;
+      this.#part.ports.log("history_reconciled", {
         part: "the directory",
         reason: page.operator.reason ?? "",
         incarnation: point?.incarnation ?? 0,
@@ -71,7 +64,7 @@ export class DirectoryReconciler {
 
   #answer({ cells, keys, revocations, types }: Missing): DirectoryReconciliation {
     return {
-      status: this.#history.status,
+      status: this.#part.history.status,
       cells: cells.map(({ cell }) => cell),
       keys: keys.length,
       revocations: revocations.length,
@@ -81,61 +74,63 @@ export class DirectoryReconciler {
 
   /** Returns the copies that have more than the rows that are left. */
   #missingOf({ cells, keys, types }: RestoreDirectory): Missing {
+    const { store } = this.#part;
     const isNewer = (copy: Cell): boolean => {
-      const own = this.#store.cell(copy.cell);
+      const own = store.cell(copy.cell);
       return own === undefined || copy.updatedAtMs > own.updatedAtMs || isRemoval(own, copy);
     };
-    const isKnown = ({ keyId }: MintedKey): boolean => this.#store.key(keyId) !== undefined;
+    const isKnown = ({ keyId }: MintedKey): boolean => store.key(keyId) !== undefined;
     return {
       cells: cells.filter(isNewer),
       keys: keys.filter((copy) => !isKnown(copy)),
       revocations: keys.filter(
-        (copy) => copy.revokedAtMs !== null && (this.#store.key(copy.keyId)?.revokedAtMs ?? null) === null,
+        (copy) => copy.revokedAtMs !== null && (store.key(copy.keyId)?.revokedAtMs ?? null) === null,
       ),
-      types: types === null ? [] : differencesOf(this.#store.types, restoredTypes(this.#store.types, types)),
+      types: types === null ? [] : differencesOf(store.types, restoredTypes(store.types, types)),
     };
   }
 
   #restore(page: RestoreDirectory): { missing: Missing; durable: (() => void) | undefined } {
+    const { store } = this.#part;
     // Another call may have accepted the loss during the wait (M1).
-    if (!this.#history.isLost) return { missing: NOTHING, durable: undefined };
+    if (!this.#part.history.isLost) return { missing: NOTHING, durable: undefined };
     const missing = this.#missingOf(page);
     const { cells, keys, revocations } = missing;
     const hasPlacement = cells.length > 0 || page.isPlacementConfirmed;
-    if (hasPlacement && this.#store.placement === undefined) this.#store.setPlacement(page.placement);
+    if (hasPlacement && store.placement === undefined) store.setPlacement(page.placement);
     for (const copy of cells) {
-      const own = this.#store.cell(copy.cell);
+      const own = store.cell(copy.cell);
       const isOlder = own !== undefined && copy.updatedAtMs <= own.updatedAtMs;
-      this.#store.putCell(isOlder ? { ...own, removedAtMs: copy.removedAtMs } : copy);
+      store.putCell(isOlder ? { ...own, removedAtMs: copy.removedAtMs } : copy);
     }
-    for (const copy of keys) this.#store.putKey(copy);
+    for (const copy of keys) store.putKey(copy);
     for (const { keyId, revokedAtMs } of revocations) {
-      const known = this.#store.key(keyId);
-      if (known?.revokedAtMs === null) this.#store.putKey({ ...known, revokedAtMs });
+      const known = store.key(keyId);
+      if (known?.revokedAtMs === null) store.putKey({ ...known, revokedAtMs });
     }
     // D1 takes over only a set that is newer than its own.
-    this.#store.raiseTo(Math.min(page.types?.position ?? 0, MAX_BELIEVED));
+    store.raiseTo(Math.min(page.types?.position ?? 0, MAX_BELIEVED));
     if (page.types !== null && missing.types.length > 0) {
-      this.#store.setTypes(restoredTypes(this.#store.types, page.types).entries);
+      store.setTypes(restoredTypes(store.types, page.types).entries);
     }
     if (!page.isLast) return { missing, durable: undefined };
     this.#restoreGrowth(page.growth ?? null);
     this.#restoreOperations(page.operations ?? null);
-    this.#store.forgetKeys(this.#ports.clock.now(), this.#limits.maxKeys);
+    store.forgetKeys(this.#part.ports.clock.now(), this.#part.limits.maxKeys);
     // It needs no room (O3), because a directory that is lost hands out no entries.
-    this.#audit.append(page.operator, {
+    this.#part.audit.append(page.operator, {
       action: "reconcile_part",
       cell: null,
       target: "directory",
-      before: { state: this.#history.state },
+      before: { state: this.#part.history.state },
       after: { state: "complete" },
     });
     const durable = this.#accept(page.seen);
     // Those that are left may have been withdrawn before the loss (A4).
-    this.#store.setIdentities(noIdentities);
+    store.setIdentities(noIdentities);
     // Any type may have come into use after the copy was made (T6). The position is above all that were seen,
     // so D1 takes this set over.
-    this.#store.setTypes(this.#store.types.entries.map((entry) => ({ ...entry, isInUse: true })));
+    store.setTypes(store.types.entries.map((entry) => ({ ...entry, isInUse: true })));
     return { missing, durable };
   }
 
@@ -144,31 +139,34 @@ export class DirectoryReconciler {
    * have been told, because D1 has a copy (G2). One that was aborted stays so.
    */
   #restoreGrowth(copy: GrowthCopy | null): void {
+    const { store } = this.#part;
     if (copy === null) return;
     const { isAborted = false, isDropped: _, ...growth } = copy;
-    if (isAborted && this.#store.growth?.id === growth.id) return this.#store.endGrowth();
-    if (growth.position <= this.#store.growthPosition) return;
-    this.#store.raiseTo(Math.min(growth.position, MAX_BELIEVED));
+    if (isAborted && store.growth?.id === growth.id) return store.endGrowth();
+    if (growth.position <= store.growthPosition) return;
+    store.raiseTo(Math.min(growth.position, MAX_BELIEVED));
     const isCut = growth.phase !== "copying";
-    this.#store.setPlacement(placementOf(isCut ? growth.to : growth.from));
-    if (isAborted) this.#store.endGrowth();
-    else this.#store.setGrowth({ ...growth, phase: isCut ? "cut" : "copying" });
+    store.setPlacement(placementOf(isCut ? growth.to : growth.from));
+    if (isAborted) store.endGrowth();
+    else store.setGrowth({ ...growth, phase: isCut ? "cut" : "copying" });
   }
 
   /** What has ended since either of them is settled later (A6). Whatever is missing only excludes nothing. */
   #restoreOperations(copy: OperationSet | null): void {
+    const { store } = this.#part;
     if (copy === null) return;
-    this.#store.raiseTo(Math.min(copy.position, MAX_BELIEVED));
-    const own = new Set(this.#store.operations.operations.map(({ id }) => id));
-    for (const operation of copy.operations) if (!own.has(operation.id)) this.#store.putOperation(operation);
+    store.raiseTo(Math.min(copy.position, MAX_BELIEVED));
+    const own = new Set(store.operations.operations.map(({ id }) => id));
+    for (const operation of copy.operations) if (!own.has(operation.id)) store.putOperation(operation);
   }
 
   #accept(seenByCaller: HistoryPoint | undefined): () => void {
-    const own = { incarnation: this.#history.incarnation, position: this.#store.position };
-    const seen = abovePoints(abovePoints(own, this.#history.status.loss?.seen), seenByCaller);
-    const firstPosition = this.#store.position + 1;
-    this.#store.raiseTo(Math.min(seen.position, MAX_BELIEVED) + POSITION_MARGIN);
-    return this.#history.accept(seen, firstPosition);
+    const { history, store } = this.#part;
+    const own = { incarnation: history.incarnation, position: store.position };
+    const seen = abovePoints(abovePoints(own, history.status.loss?.seen), seenByCaller);
+    const firstPosition = store.position + 1;
+    store.raiseTo(Math.min(seen.position, MAX_BELIEVED) + POSITION_MARGIN);
+    return history.accept(seen, firstPosition);
   }
 }
 

@@ -1,15 +1,15 @@
-import type { Audit } from "../audit.ts";
 import { changedMeanwhile, ok, refused, type Result } from "../refusal.ts";
 import { entryText } from "../types/document.ts";
 import { planTypes, type TypeRefusal } from "../types/plan.ts";
 import { isSameType, Types, type TypeEntry } from "../types/types.ts";
 import type { ChangeTypes, DeclaredTypes, TypeSet, UseTypes } from "./messages.ts";
 import type { DirectoryStore } from "./store.ts";
+import type { AuditedStore } from "./audited.ts";
 
 // How the directory changes the set of types. Runs inside a transaction.
 
 /** Replaces the set, unless an entry would change that is in use (T3). */
-export function changeTypes(store: DirectoryStore, audit: Audit, wanted: ChangeTypes): Result<DeclaredTypes> {
+export function changeTypes({ store, audit }: AuditedStore, wanted: ChangeTypes): Result<DeclaredTypes> {
   const { position, entries } = store.types;
   const before = new Types(entries);
   const { changes, refusals } = planTypes(before, wanted.entries);

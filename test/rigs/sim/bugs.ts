@@ -1304,7 +1304,7 @@ export const bugs: Record<string, Bug> = {
     "A4",
     ["I39"],
     "src/core/directory/reconcile.ts",
-    "this.#store.setIdentities(noIdentities);",
+    "store.setIdentities(noIdentities);",
     "",
   ),
   "a change of the identities ignores what its operator has read": one(
@@ -1544,7 +1544,7 @@ export const bugs: Record<string, Bug> = {
     "src/core/directory/directory.ts",
     "if (placement === undefined) return refused(",
     `if (placement === undefined)
-      void this.#commits.submit("add_cell", () => this.#store.setPlacement(message.placement));
+      void this.#part.commits.submit("add_cell", () => this.#part.store.setPlacement(message.placement));
     if (placement === undefined) return refused(`,
   ),
   "a newcomer passes the queue for slots": one(
@@ -1960,8 +1960,8 @@ export const bugs: Record<string, Bug> = {
     "T6",
     ["I26"],
     "src/core/directory/reconcile.ts",
-    "this.#store.setTypes(this.#store.types.entries.map((entry) => ({ ...entry, isInUse: true })));",
-    "this.#store.setTypes(this.#store.types.entries);",
+    "store.setTypes(store.types.entries.map((entry) => ({ ...entry, isInUse: true })));",
+    "store.setTypes(store.types.entries);",
   ),
   "a reconciled directory does not get its types back": one(
     "T6",
