@@ -317,7 +317,7 @@ const proofs: Record<string, Proof> = {
   "Semaphore.#waiting": async () => {
     const c = await running({ fanOut: 1 }, 20, 4);
     // One link has the permit, and the others wait for it.
-    return [sizeOf(c.ledger("1").object, "#links.#exchanges.#waiting"), 3];
+    return [sizeOf(c.ledger("1").object, "#part.links.#exchanges.#waiting"), 3];
   },
   // Shard
   claim: at(
@@ -466,7 +466,7 @@ const proofs: Record<string, Proof> = {
     "[U4] a refused commit is counted before its answer, also through a crash",
   ),
   "Begins.#running": async () => [
-    sizeOf((await running({ concurrentBegins: 7 }, 20)).ledger("1").object, "#begins.#running"),
+    sizeOf((await running({ concurrentBegins: 7 }, 20)).ledger("1").object, "#part.begins.#running"),
     7,
   ],
   "Begins.#givenUp": async () => {
@@ -474,7 +474,7 @@ const proofs: Record<string, Proof> = {
     const { object } = c.ledger("1");
     for (let n = 0; n < 20; n += 1)
       await c.clock.runUntil(object.giveUp({ ...c.envelope, lease: "none", call: `call ${n}` }));
-    return [sizeOf(object, "#begins.#givenUp"), 7];
+    return [sizeOf(object, "#part.begins.#givenUp"), 7];
   },
   "CountByCell.#counts": at(
     "test/core/transfers.test.ts",
@@ -483,7 +483,7 @@ const proofs: Record<string, Proof> = {
   "WaitTime.over": async () => {
     const { object } = (await running({ concurrentBegins: 7 }, 20, 1, { waitMs: 10_000 })).ledger("1");
     const begins = [
-      ...(privatePath(object, "#begins.#running") as Map<string, { waitTime: unknown }>).values(),
+      ...(privatePath(object, "#part.begins.#running") as Map<string, { waitTime: unknown }>).values(),
     ];
     return [begins.filter(({ waitTime }) => waitTime !== undefined).length, 7];
   },
@@ -521,7 +521,7 @@ const proofs: Record<string, Proof> = {
   ),
   "LedgerStore.#applied": "after work",
   "LedgerStore.#revokedKeys": async () => [
-    sizeOf((await revokedKeys()).ledger("1").object, "#store.#revokedKeys"),
+    sizeOf((await revokedKeys()).ledger("1").object, "#part.store.#revokedKeys"),
     5,
   ],
   "ChangeTimes.#marks": marks,

@@ -49,9 +49,15 @@ export function privateField(owner: object, name: string): unknown {
   return fields.get(name);
 }
 
-/** Follows a path of private fields: `#deliveries.#open`. */
+/** Follows a path of fields: `#part.deliveries.#open`. */
 export const privatePath = (owner: object, path: string): unknown =>
-  path.split(".").reduce<unknown>((each, name) => privateField(each as object, name), owner);
+  path
+    .split(".")
+    .reduce<unknown>(
+      (each, name) =>
+        name.startsWith("#") ? privateField(each as object, name) : (each as Record<string, unknown>)[name],
+      owner,
+    );
 
 /**
  * Returns the size of everything that can be reached from these objects through their fields, by class and

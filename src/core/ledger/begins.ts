@@ -72,20 +72,24 @@ interface Settled extends Awaited {
   isRange: boolean;
 }
 
+interface Needs {
+  readonly cell: string;
+  readonly ports: Ports;
+  readonly limits: Limits;
+  readonly store: LedgerStore;
+  readonly links: ShardLinks;
+  readonly commits: GroupCommit;
+  readonly positions: Positions;
+  readonly history: History;
+  readonly counters: Pick<LedgerCounters, "waited">;
+  readonly transferStore: TransferStore;
+  readonly leaseAudit: LeaseAudit;
+}
+
 /** The running begins of one ledger. They are in memory only (presumed abort, B7). */
 export class Begins {
-  readonly #ports: Ports;
-  readonly #limits: Limits;
-  readonly #store: LedgerStore;
-  readonly #transfers: TransferStore;
-  readonly #links: ShardLinks;
-  readonly #commits: GroupCommit;
-  readonly #positions: Positions;
-  readonly #audit: LeaseAudit;
-  readonly #cell: string;
+  readonly #part: Needs;
   readonly #running = new Map<string, Running>();
-  readonly #history: History;
-  readonly #counters: Pick<LedgerCounters, "waited">;
   readonly #waitDurations: Histogram;
   #attempts = 0;
   #outstanding: number;
@@ -98,31 +102,10 @@ export class Begins {
   /** The calls that wait for the result of another call's begin. */
   readonly #joined = new CountByCell();
 
-  constructor(
-    ports: Ports,
-    limits: Limits,
-    store: LedgerStore,
-    transfers: TransferStore,
-    links: ShardLinks,
-    commits: GroupCommit,
-    positions: Positions,
-    history: History,
-    audit: LeaseAudit,
-    counters: Pick<LedgerCounters, "waited">,
-    cell: string,
-  ) {
-    this.#ports = ports;
-    this.#limits = limits;
-    this.#store = store;
-    this.#transfers = transfers;
-    this.#links = links;
-    this.#commits = commits;
-    this.#positions = positions;
-    this.#audit = audit;
-    this.#cell = cell;
-    this.#history = history;
+  constructor(part: Needs) {
+    this.#part = part;
+    const { ports, limits, links, store } = part;
     this.#waits = new Waits(ports.clock, limits, links);
-    this.#counters = counters;
     this.#waitDurations = new Histogram(ports.clock);
     this.#outstanding = store.count(0);
   }
@@ -144,14 +127,14 @@ export class Begins {
     | "waitingBegins"
     | "waitDurations"
   > {
-    const leases = this.#store.granted(0, MOST_AGES).map((row) => this.#store.leaseOf(row, nowMs));
+    const leases = this.#part.store.granted(0, MOST_AGES).map((row) => this.#part.store.leaseOf(row, nowMs));
     const agesMs = leases.map(({ ageMs }) => ageMs);
     return {
       outstandingLeases: this.#outstanding,
-      staleLeases: leases.filter((lease) => idleMsOf(lease) >= this.#limits.staleS * 1_000).length,
+      staleLeases: leases.filter((lease) => idleMsOf(lease) >= this.#part.limits.staleS * 1_000).length,
       oldestLeaseMs: agesMs[0] ?? 0,
       leaseAges: agesIn(agesMs),
-      runningBegins: this.#executing.of(this.#cell),
+      runningBegins: this.#executing.of(this.#part.cell),
       waitingBegins: this.#waits.begins,
       waitDurations: this.#waitDurations.durations,
     };
@@ -190,7 +173,7 @@ export class Begins {
   #noteGivenUp(call: string): void {
     this.#givenUp.add(call);
     const [oldest] = this.#givenUp;
-    if (oldest !== undefined && this.#givenUp.size > this.#limits.concurrentBegins)
+    if (oldest !== undefined && this.#givenUp.size > this.#part.limits.concurrentBegins)
       this.#givenUp.delete(oldest);
   }
 
@@ -217,7 +200,7 @@ export class Begins {
   begin(request: BeginRequest): Promise<Result<BeginAnswer>> | Refusal {
     const { lease, call, transfer } = request;
     // What a source asks for uses up none of the limits of this cell (Y2).
-    const asker = transfer?.from ?? this.#cell;
+    const asker = transfer?.from ?? this.#part.cell;
     if (call !== undefined && this.#givenUp.delete(call)) return givenUp();
     const same = this.#running.get(lease);
     if (same !== undefined) {
@@ -233,7 +216,7 @@ export class Begins {
     if (refusal !== undefined) return refusal;
     const { promise, resolve, reject } = Promise.withResolvers<Result<BeginAnswer>>();
     const { waitMs = 0 } = request;
-    const waitTime = waitMs > 0 ? new WaitTime(this.#ports.clock, waitMs) : undefined;
+    const waitTime = waitMs > 0 ? new WaitTime(this.#part.ports.clock, waitMs) : undefined;
     const calls = new Set([request.call]);
     const running: Running = {
       request,
@@ -269,11 +252,11 @@ export class Begins {
    * frees the pages of the old one.
    */
   neededBytes(bytes = 0): number {
-    const { auditEntries, fences, reasonBytes } = this.#limits;
+    const { auditEntries, fences, reasonBytes } = this.#part.limits;
     const grants = this.#executing.total + 1;
     const decisions = grants + this.#outstanding;
     return (
-      this.#ports.sql.sizeBytes() +
+      this.#part.ports.sql.sizeBytes() +
       this.#executingBytes +
       bytes +
       grants * ROW_BYTES +
@@ -286,11 +269,11 @@ export class Begins {
 
   /** How many begins of its own a cell may have running, or how many prepares of transfers a source may. */
   #mostAtOnce({ transfer }: BeginRequest): number {
-    return transfer === undefined ? this.#limits.concurrentBegins : this.#limits.openTransfers;
+    return transfer === undefined ? this.#part.limits.concurrentBegins : this.#part.limits.openTransfers;
   }
 
   #refuseOverLimits(request: BeginRequest, bytes: number): Refusal | undefined {
-    const { concurrentBegins, outstandingLeases, leaseBytes, beginBytes, ledgerBytes } = this.#limits;
+    const { concurrentBegins, outstandingLeases, leaseBytes, beginBytes, ledgerBytes } = this.#part.limits;
     if (bytes > leaseBytes) {
       return refused(
         "RESOURCE_EXHAUSTED",
@@ -305,7 +288,7 @@ export class Begins {
       return refused("RESOURCE_EXHAUSTED", detail, { reason: "LEDGER_FULL", retryAfterMs: 60_000 }).refusal;
     }
     if (request.transfer !== undefined) return this.#prepareRefusal(request.transfer.from);
-    const begins = this.#executing.of(this.#cell);
+    const begins = this.#executing.of(this.#part.cell);
     if (begins >= concurrentBegins || this.#executingBytes + bytes > beginBytes) {
       const detail =
         `the cell has too many running begins (limit: ${concurrentBegins} begins and ${beginBytes} bytes ` +
@@ -315,7 +298,7 @@ export class Begins {
     }
     // Most ledgers are far from the limit, so that their transfers need not be counted.
     const leases = this.#outstanding + begins;
-    if (leases >= outstandingLeases && leases - this.#transfers.countOpen() >= outstandingLeases) {
+    if (leases >= outstandingLeases && leases - this.#part.transferStore.countOpen() >= outstandingLeases) {
       const detail =
         `the cell has reached its limit of ${outstandingLeases} outstanding leases; ` +
         "commit or roll back some of them";
@@ -326,7 +309,7 @@ export class Begins {
   }
 
   #prepareRefusal(from: string): Refusal | undefined {
-    const { openTransfers } = this.#limits;
+    const { openTransfers } = this.#part.limits;
     if (this.#executing.of(from) < openTransfers) return undefined;
     return refused(
       "RESOURCE_EXHAUSTED",
@@ -336,9 +319,9 @@ export class Begins {
   }
 
   async #run(running: Running): Promise<Result<BeginAnswer>> {
-    const startedAtMs = this.#ports.clock.now();
+    const startedAtMs = this.#part.ports.clock.now();
     // The time in queues doesn't count.
-    let deadlineMs = startedAtMs + this.#limits.beginDeadlineMs;
+    let deadlineMs = startedAtMs + this.#part.limits.beginDeadlineMs;
     let offer: Awaited | undefined;
     let hasHadOffer = false;
     /** Since when its names are handed over, without a wait in a queue meanwhile. */
@@ -347,45 +330,45 @@ export class Begins {
     const isOver = (nowMs: number): boolean => nowMs >= deadlineMs || nowMs < startedAtMs;
     // The first transaction of an instance raises its incarnation, which must be durable before the instance
     // starts an attempt, so that attempts are never reused (B3).
-    if (!this.#history.isRaised) {
-      const raised = await this.#commits.submit("raise_incarnation", () => {});
+    if (!this.#part.history.isRaised) {
+      const raised = await this.#part.commits.submit("raise_incarnation", () => {});
       if (!raised.ok) return raised;
     }
     for (let round = 0; ; round += 1) {
       if (!this.#isCurrent(running)) return rolledBack();
       this.#place(running);
-      const attemptId: AttemptId = { incarnation: this.#history.incarnation, counter: ++this.#attempts };
+      const attemptId: AttemptId = { incarnation: this.#part.history.incarnation, counter: ++this.#attempts };
       running.attemptId = attemptId;
       const attempt = new Attempt(
-        this.#ports.clock,
-        this.#links,
-        this.#limits,
-        { cell: this.#cell, lease: running.request.lease, ...attemptId },
+        this.#part.ports.clock,
+        this.#part.links,
+        this.#part.limits,
+        { cell: this.#part.cell, lease: running.request.lease, ...attemptId },
         running.request,
       );
       // The first attempt asks all shards at once. Later attempts ask them in ascending order, so that
       // contention has a winner (B9).
       const end = round === 0 ? await attempt.inParallel(deadlineMs) : await attempt.ascending(deadlineMs);
       if (end.kind === "granted") {
-        const granted = await this.#commits.submit("grant", () => this.#grant(running, attemptId, end));
+        const granted = await this.#part.commits.submit("grant", () => this.#grant(running, attemptId, end));
         if (granted.ok) return ok({ lease: granted.value, created: true });
         running.attemptId = undefined;
         await attempt.release();
-        if (this.#isOutdated(running) && !isOver(this.#ports.clock.now())) continue;
+        if (this.#isOutdated(running) && !isOver(this.#part.ports.clock.now())) continue;
         return granted;
       }
       // The attempt is over. From here on, an inquiry about it is answered `gone`.
       running.attemptId = undefined;
       // A shard that has carried out the prepare has ended the offer itself.
       if (offer !== undefined && !attempt.hasAnswer(offer.shard))
-        this.#links.leave(offer.shard, running.request.placement, running.request.lease, offer.key);
+        this.#part.links.leave(offer.shard, running.request.placement, running.request.lease, offer.key);
       offer = undefined;
       await attempt.release();
       if (!this.#isCurrent(running)) return rolledBack();
       // Shards refuse the attempt if its names may have other shards by now (G3).
-      if (this.#isOutdated(running) && !isOver(this.#ports.clock.now())) continue;
+      if (this.#isOutdated(running) && !isOver(this.#part.ports.clock.now())) continue;
       if (end.kind === "refused" && end.refusal.isMoving === true) {
-        const nowMs = this.#ports.clock.now();
+        const nowMs = this.#part.ports.clock.now();
         movingSinceMs ??= nowMs;
         const resumesAtMs = nowMs + this.#pauseMs(round);
         if (!isOver(resumesAtMs) && resumesAtMs < movingSinceMs + HAND_OVER_MS) {
@@ -395,7 +378,7 @@ export class Begins {
       }
       if (end.kind !== "leased") return { ok: false, refusal: refusalOf(end) };
       movingSinceMs = undefined;
-      if (isOver(this.#ports.clock.now())) return { ok: false, refusal: conflictRefusal(end.conflicts) };
+      if (isOver(this.#part.ports.clock.now())) return { ok: false, refusal: conflictRefusal(end.conflicts) };
       const settled = await this.#settle(end.held, running.request);
       const states = new Set(settled.map(({ state }) => state));
       // After an offer, other begins that wait are in the way like those that run. Otherwise, begins of
@@ -407,11 +390,11 @@ export class Begins {
       const mayChange = states.has("free") || lasting === undefined;
       const isBusy = states.has("running") || states.has("awaited");
       const pauseMs = isBusy ? this.#pauseMs(round) : 0;
-      const now = this.#ports.clock.now();
+      const now = this.#part.ports.clock.now();
       if (lasting !== undefined && !mayChange && !isOver(now)) {
         if (lasting.isRange) return { ok: false, refusal: conflictRefusal(end.conflicts) };
         const waited = await this.#wait(running, lasting);
-        deadlineMs += Math.max(0, this.#ports.clock.now() - now);
+        deadlineMs += Math.max(0, this.#part.ports.clock.now() - now);
         // It queues again on the shard that has the name now (G3).
         if (waited === "ended" && this.#isOutdated(running) && running.waitTime?.isOver === false) continue;
         if (waited !== "offered") {
@@ -439,7 +422,7 @@ export class Begins {
     const result = await this.#waitDurations.time(() =>
       this.#waits.forName(request, awaited, bytes, waitTime),
     );
-    this.#counters.waited(result);
+    this.#part.counters.waited(result);
     return result;
   }
 
@@ -451,14 +434,14 @@ export class Begins {
   #grant(running: Running, attemptId: AttemptId, end: AttemptEnd & { kind: "granted" }): Result<PlacedLease> {
     if (!this.#isCurrent(running)) return rolledBack();
     const { request, payload } = running;
-    const { placement } = this.#links;
+    const { placement } = this.#part.links;
     if (this.#isOutdated(running))
       return { ok: false, refusal: placementMismatch(placement, request.placement) };
     const refusal = this.grantRefusal(request);
     if (refusal !== undefined) return { ok: false, refusal };
-    const now = this.#ports.clock.now();
-    this.#store.times.note(now, this.#positions.last);
-    const position = this.#positions.next(now);
+    const now = this.#part.ports.clock.now();
+    this.#part.store.times.note(now, this.#part.positions.last);
+    const position = this.#part.positions.next(now);
     const count = (kind: Op["kind"]): number => request.ops.filter((op) => op.kind === kind).length;
     const row: LeaseRow = {
       lease: request.lease,
@@ -471,7 +454,7 @@ export class Begins {
       fence: 0,
       incarnation: attemptId.incarnation,
       counter: attemptId.counter,
-      epochs: encodeExecutions(this.#links.executions(end.epochs)),
+      epochs: encodeExecutions(this.#part.links.executions(end.epochs)),
       payload,
       payload_hash: request.payloadHash,
       creates: count("create"),
@@ -485,16 +468,16 @@ export class Begins {
       transfer: request.transfer === undefined ? null : encodeRange(request.transfer),
     };
     this.#running.delete(request.lease);
-    this.#store.insert(row);
+    this.#part.store.insert(row);
     if (request.transfer !== undefined) {
-      const { keptTransfers, switchBackS } = this.#limits;
-      this.#transfers.forget(request.transfer.from, keptTransfers - 1, now - switchBackS * 1_000);
-      this.#transfers.write(recordOfGrant(request, row, end.prepared));
+      const { keptTransfers, switchBackS } = this.#part.limits;
+      this.#part.transferStore.forget(request.transfer.from, keptTransfers - 1, now - switchBackS * 1_000);
+      this.#part.transferStore.write(recordOfGrant(request, row, end.prepared));
     }
-    this.#audit.begun(request, row);
+    this.#part.leaseAudit.begun(request, row);
     this.#outstanding += 1;
     // The answer to a begin has no ops, because the caller has just sent them.
-    return ok(this.#store.placedLeaseOf({ ...row, payload: null }, now));
+    return ok(this.#part.store.placedLeaseOf({ ...row, payload: null }, now));
   }
 
   /**
@@ -505,21 +488,22 @@ export class Begins {
     // The ledger of the source knows its revoked keys, and the Worker has asked it (Y7).
     const isForeign = request.transfer?.party === "from";
     const refusal =
-      (isForeign ? undefined : keyRefusal(this.#store, request.caller)) ?? this.#audit.refusalOf(request);
+      (isForeign ? undefined : keyRefusal(this.#part.store, request.caller)) ??
+      this.#part.leaseAudit.refusalOf(request);
     if (refusal !== undefined) return refusal;
-    return stateRefusal(this.#store.cellState(), request);
+    return stateRefusal(this.#part.store.cellState(), request);
   }
 
   /** Whether the names of a begin may have other shards by now (G3). */
   #isOutdated({ request }: Running): boolean {
-    return request.placement !== this.#links.placement;
+    return request.placement !== this.#part.links.placement;
   }
 
   /** Finds the shards of a begin again, if there are more of them by now. */
   #place(running: Running): void {
     if (!this.#isOutdated(running)) return;
-    const { placement } = this.#links;
-    const ops = running.request.ops.map((op) => ({ ...op, shard: this.#links.shardNow(op) }));
+    const { placement } = this.#part.links;
+    const ops = running.request.ops.map((op) => ({ ...op, shard: this.#part.links.shardNow(op) }));
     running.request = { ...running.request, placement, ops };
     running.payload = encodePayload(ops);
   }
@@ -532,8 +516,8 @@ export class Begins {
     held: ReadonlyMap<number, HeldKey[]>,
     { placement, traces }: BeginRequest,
   ): Promise<Settled[]> {
-    const settled = await fanOut([...held], this.#limits.fanOut, async ([shard, keys]) => {
-      const answer = await this.#links.settle(shard, placement, keys, traces);
+    const settled = await fanOut([...held], this.#part.limits.fanOut, async ([shard, keys]) => {
+      const answer = await this.#part.links.settle(shard, placement, keys, traces);
       const states = answer.kind === "ok" ? answer.value.states : [];
       return keys.map(({ range, ...key }, index): Settled => ({
         shard,
@@ -546,11 +530,13 @@ export class Begins {
   }
 
   #until(atMs: number): Promise<void> {
-    return new Promise((resume) => this.#ports.clock.after(atMs - this.#ports.clock.now(), resume));
+    return new Promise((resume) => this.#part.ports.clock.after(atMs - this.#part.ports.clock.now(), resume));
   }
 
   #pauseMs(round: number): number {
-    return Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** round) * (0.5 + this.#ports.randomness.fraction());
+    return (
+      Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** round) * (0.5 + this.#part.ports.randomness.fraction())
+    );
   }
 }
 

@@ -22,72 +22,56 @@ interface TransferDecision {
 /** When the alarm forgets fences, after one had no room. */
 const FORGET_WITHIN_MS = 1_000;
 
+interface Needs {
+  readonly ports: Ports;
+  readonly limits: Limits;
+  readonly store: LedgerStore;
+  readonly commits: GroupCommit;
+  readonly positions: Positions;
+  readonly begins: Begins;
+  readonly deliveries: Deliveries;
+  readonly counters: LedgerCounters;
+  readonly contradictions: Contradictions;
+  readonly leaseAudit: LeaseAudit;
+}
+
 /**
  * Makes commits and rollbacks. The first decision is final (C1). A decision is never refused for load, quota
  * or a frozen cell (C6). An operator's is refused if its audit entry has no room (O3).
  */
 export class Decisions {
-  readonly #ports: Ports;
-  readonly #limits: Limits;
-  readonly #store: LedgerStore;
-  readonly #commits: GroupCommit;
-  readonly #positions: Positions;
-  readonly #begins: Begins;
-  readonly #deliveries: Deliveries;
-  readonly #counters: LedgerCounters;
-  readonly #audit: LeaseAudit;
-  readonly #contradictions: Contradictions;
+  readonly #part: Needs;
   #fences: number;
 
-  constructor(
-    ports: Ports,
-    limits: Limits,
-    store: LedgerStore,
-    commits: GroupCommit,
-    positions: Positions,
-    begins: Begins,
-    deliveries: Deliveries,
-    counters: LedgerCounters,
-    audit: LeaseAudit,
-    contradictions: Contradictions,
-  ) {
-    this.#ports = ports;
-    this.#limits = limits;
-    this.#store = store;
-    this.#commits = commits;
-    this.#positions = positions;
-    this.#begins = begins;
-    this.#deliveries = deliveries;
-    this.#counters = counters;
-    this.#audit = audit;
-    this.#contradictions = contradictions;
-    this.#fences = store.count(2);
+  constructor(part: Needs) {
+    this.#part = part;
+    this.#fences = part.store.count(2);
   }
 
   /** @param transfer present if the lease is a transfer, which no other call may decide (Y1) */
   async decide(request: DecideRequest, transfer?: TransferDecision): Promise<Result<PlacedLease>> {
-    const decided = await this.#commits.submit("decide", () => {
+    const decided = await this.#part.commits.submit("decide", () => {
       const result = this.#write(request, transfer);
       // A cut says nothing about saved rows, and the source asks for it.
-      if (transfer === undefined) this.#contradictions.decided(request, result);
+      if (transfer === undefined) this.#part.contradictions.decided(request, result);
       return result;
     });
     if (!decided.ok) {
       if (decided.refusal.reason !== undefined)
-        this.#ports.log("decision_refused", { lease: request.lease, reason: decided.refusal.reason });
+        this.#part.ports.log("decision_refused", { lease: request.lease, reason: decided.refusal.reason });
       return decided;
     }
     // The decision is durable, so it may be sent to shards (C2). The caller does not wait for them (C3).
     void this.#deliver(request);
-    return ok(this.#store.placedLeaseOf(decided.value, this.#ports.clock.now()));
+    return ok(this.#part.store.placedLeaseOf(decided.value, this.#part.ports.clock.now()));
   }
 
   /** No caller waits for it, so an error is logged here. The alarm delivers the decision later. */
   async #deliver({ lease, traces }: DecideRequest): Promise<void> {
     try {
-      await this.#deliveries.deliver(lease, traces);
+      await this.#part.deliveries.deliver(lease, traces);
     } catch (error) {
-      this.#ports.log("delivery_failed", {
+      this.#part.ports.log("delivery_failed", {
         lease,
         error: error instanceof Error ? error.message : String(error),
       });
@@ -96,7 +80,7 @@ export class Decisions {
 
   /** Runs in one transaction: reads the row again, and decides it if it is undecided (C1, M1). */
   #write(request: DecideRequest, transfer: TransferDecision | undefined): Result<LeaseRow> {
-    const row = this.#store.findWhole(request.lease);
+    const row = this.#part.store.findWhole(request.lease);
     if (row === undefined && transfer === undefined) return this.#writeFence(request);
     if (row === undefined) return refused("NOT_FOUND", "this cell has no lease with this id");
     if ((row.transfer !== null) !== (transfer !== undefined)) return leaseOfTransfer;
@@ -104,26 +88,26 @@ export class Decisions {
       return row.state === request.outcome
         ? ok(withoutBatch(row))
         : { ok: false, refusal: decidedOtherwise(row) };
-    const unfit = transfer === undefined ? this.#audit.refusalOf(request) : transfer.refusal();
+    const unfit = transfer === undefined ? this.#part.leaseAudit.refusalOf(request) : transfer.refusal();
     if (unfit !== undefined) return { ok: false, refusal: unfit };
-    const now = this.#ports.clock.now();
-    this.#store.times.note(now, this.#positions.last);
+    const now = this.#part.ports.clock.now();
+    this.#part.store.times.note(now, this.#part.positions.last);
     const decided: LeaseRow = {
       ...row,
       decided: 1,
       state: request.outcome,
-      position: this.#positions.next(now),
+      position: this.#part.positions.next(now),
       decided_at_ms: now,
       ...deciderOf(request),
     };
-    this.#store.decide(decided);
-    if (transfer === undefined) this.#audit.decided(request, row);
+    this.#part.store.decide(decided);
+    if (transfer === undefined) this.#part.leaseAudit.decided(request, row);
     else transfer.write();
     if (request.isRemoval === true && request.outcome === "COMMITTED")
-      this.#store.addReleased(row.destroys - row.missing);
-    this.#begins.decided();
-    this.#deliveries.track(decided);
-    this.#counters.decided(request);
+      this.#part.store.addReleased(row.destroys - row.missing);
+    this.#part.begins.decided();
+    this.#part.deliveries.track(decided);
+    this.#part.counters.decided(request);
     return ok(withoutBatch(decided));
   }
 
@@ -136,20 +120,20 @@ export class Decisions {
       return refused("NOT_FOUND", "this cell has no lease with this id, so there is nothing to commit");
     // A fence of a running begin is an outcome like any other: the limit on running begins limits it too.
     // Only fences without a running begin are counted and forgotten early (C7).
-    const isCounted = !this.#begins.isRunning(request.lease);
-    if (isCounted && this.#fences >= this.#limits.fences) {
+    const isCounted = !this.#part.begins.isRunning(request.lease);
+    if (isCounted && this.#fences >= this.#part.limits.fences) {
       const detail =
-        `the cell has reached its limit of ${this.#limits.fences} remembered rollbacks of leases that it ` +
-        `never began; each is forgotten after ${this.#limits.lateBeginS} s`;
+        `the cell has reached its limit of ${this.#part.limits.fences} remembered rollbacks of leases that ` +
+        `it never began; each is forgotten after ${this.#part.limits.lateBeginS} s`;
       // The alarm forgets old fences, also if no cron runs.
-      this.#deliveries.wakeWithin(FORGET_WITHIN_MS);
+      this.#part.deliveries.wakeWithin(FORGET_WITHIN_MS);
       return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_FENCES", retryAfterMs: 60_000 });
     }
-    const full = this.#audit.refusalOf(request);
+    const full = this.#part.leaseAudit.refusalOf(request);
     if (full !== undefined) return { ok: false, refusal: full };
-    const now = this.#ports.clock.now();
-    this.#store.times.note(now, this.#positions.last);
-    const position = this.#positions.next(now);
+    const now = this.#part.ports.clock.now();
+    this.#part.store.times.note(now, this.#part.positions.last);
+    const position = this.#part.positions.next(now);
     const row: LeaseRow = {
       lease: request.lease,
       decided: isCounted ? 2 : 1,
@@ -171,11 +155,11 @@ export class Decisions {
       ...deciderOf(request),
       ...plainLease,
     };
-    this.#begins.fence(request.lease);
-    this.#store.insert(row);
+    this.#part.begins.fence(request.lease);
+    this.#part.store.insert(row);
     if (isCounted) this.#fences += 1;
-    this.#audit.decided(request, null);
-    this.#counters.fenced();
+    this.#part.leaseAudit.decided(request, null);
+    this.#part.counters.fenced();
     return ok(row);
   }
 

@@ -58,6 +58,15 @@ interface OpenDecision {
   underWay: Promise<void> | undefined;
 }
 
+interface Needs {
+  readonly cell: string;
+  readonly ports: Ports;
+  readonly limits: Limits;
+  readonly store: LedgerStore;
+  readonly links: ShardLinks;
+  readonly directory: SeenDirectory;
+}
+
 /**
  * Delivers decisions to their shards, with retries that never end (C3). A decision is open from the
  * transaction that makes it until every shard has confirmed it. Some seconds later its row loses its batch
@@ -66,12 +75,7 @@ interface OpenDecision {
  * no effect where they were applied before (C2).
  */
 export class Deliveries {
-  readonly #ports: Ports;
-  readonly #limits: Limits;
-  readonly #store: LedgerStore;
-  readonly #links: ShardLinks;
-  readonly #directory: SeenDirectory;
-  readonly #cell: string;
+  readonly #part: Needs;
   readonly #open = new Map<string, OpenDecision>();
   /** Those of them that wait for the alarm: they are durable and are not being sent. */
   readonly #idle = new Set<OpenDecision>();
@@ -88,21 +92,9 @@ export class Deliveries {
   readonly #bytesByShard = new Map<number, number>();
   readonly #alarm: AlarmSchedule;
 
-  constructor(
-    ports: Ports,
-    limits: Limits,
-    store: LedgerStore,
-    links: ShardLinks,
-    directory: SeenDirectory,
-    cell: string,
-  ) {
-    this.#ports = ports;
-    this.#limits = limits;
-    this.#store = store;
-    this.#links = links;
-    this.#directory = directory;
-    this.#cell = cell;
-    this.#alarm = new AlarmSchedule(ports.alarm, ports.clock);
+  constructor(part: Needs) {
+    this.#part = part;
+    this.#alarm = new AlarmSchedule(part.ports.alarm, part.ports.clock);
     this.#load();
   }
 
@@ -144,7 +136,7 @@ export class Deliveries {
    */
   track(row: LeaseRow): void {
     const { lease, position } = row;
-    const dueAtMs = this.#ports.clock.now() + ADVANCE_AFTER_MS;
+    const dueAtMs = this.#part.ports.clock.now() + ADVANCE_AFTER_MS;
     const open = openDecision(lease, position, dueAtMs);
     if (this.#hasRoomFor(shardsOf(row))) this.#keepBatch(open, row);
     this.#open.set(lease, open);
@@ -184,7 +176,7 @@ export class Deliveries {
     }
     if (open.row !== undefined || this.#hasRoomFor(open.shards)) return true;
     this.#idle.add(open);
-    open.dueAtMs = this.#ports.clock.now() + FIRST_PAUSE_MS;
+    open.dueAtMs = this.#part.ports.clock.now() + FIRST_PAUSE_MS;
     this.wakeWithin(FIRST_PAUSE_MS);
     return false;
   }
@@ -198,7 +190,7 @@ export class Deliveries {
   }
 
   #hasRoomFor(shards: readonly number[]): boolean {
-    const { beginBytes } = this.#limits;
+    const { beginBytes } = this.#part.limits;
     return (
       this.#batchBytes < beginBytes &&
       shards.every((shard) => (this.#bytesByShard.get(shard) ?? 0) < beginBytes * SHARD_SHARE)
@@ -230,30 +222,31 @@ export class Deliveries {
   /** Loads a decision that had no room in memory, because a caller has repeated it. */
   #reopen(lease: string): OpenDecision | undefined {
     if (this.#loadedThrough === Infinity || this.#applied.has(lease)) return undefined;
-    const row = this.#store.findWhole(lease);
+    const row = this.#part.store.findWhole(lease);
     // A decision at or before `#loadedThrough` that is not in `#open` was confirmed.
     if (row === undefined || row.decided === 0 || row.payload === null || row.position <= this.#loadedThrough)
       return undefined;
-    const open = openDecision(lease, row.position, this.#ports.clock.now());
+    const open = openDecision(lease, row.position, this.#part.ports.clock.now());
     this.#open.set(lease, open);
     return open;
   }
 
   async #deliverOnce(open: OpenDecision, traces: Traces): Promise<void> {
     let decisions: SentDecision[];
-    const { placement } = this.#links;
+    const { placement } = this.#part.links;
     try {
-      const row = open.row ?? this.#store.findWhole(open.lease);
+      const row = open.row ?? this.#part.store.findWhole(open.lease);
       if (open.row === undefined && row !== undefined) {
         open.shards = shardsOf(row);
         if (!this.#hasRoomFor(open.shards)) return this.#postpone(open);
         this.#keepBatch(open, row);
       }
       open.row = undefined;
-      decisions = row === undefined ? [] : decisionsOf(this.#cell, row, (op) => this.#links.shardNow(op));
+      decisions =
+        row === undefined ? [] : decisionsOf(this.#part.cell, row, (op) => this.#part.links.shardNow(op));
     } catch (error) {
       // A row that this version cannot read must not block the other decisions.
-      this.#ports.log("decision_unreadable", {
+      this.#part.ports.log("decision_unreadable", {
         lease: open.lease,
         error: error instanceof Error ? error.message : String(error),
       });
@@ -265,12 +258,12 @@ export class Deliveries {
     const remaining = (open.remaining ??= new Set(decisions.map(({ key }) => key)));
     const confirmations = decisions.map(async ({ key, shard, decision }) => {
       if (!remaining.has(key)) return;
-      const answer = await this.#links.decide(shard, decision, undefined, traces);
+      const answer = await this.#part.links.decide(shard, decision, undefined, traces);
       if (answer.kind === "ok") remaining.delete(key);
     });
     await Promise.all(confirmations);
     // What was confirmed before a change of the placement has moved with its names (G6).
-    if (remaining.size > 0 && this.#links.placement !== placement) {
+    if (remaining.size > 0 && this.#part.links.placement !== placement) {
       this.#dropBatch(open);
       return this.#deliverOnce(open, traces);
     }
@@ -279,18 +272,18 @@ export class Deliveries {
     if (this.#applied.size >= MAX_APPLIED) this.#leaveInRow(open);
     else this.#applied.set(open.lease, open.position);
     this.#open.delete(open.lease);
-    this.#alarm.setBy(this.#ports.clock.now() + ADVANCE_AFTER_MS);
+    this.#alarm.setBy(this.#part.ports.clock.now() + ADVANCE_AFTER_MS);
   }
 
   #postpone(open: OpenDecision): void {
-    open.dueAtMs = this.#ports.clock.now() + open.pauseMs * (1 + this.#ports.randomness.fraction());
-    open.pauseMs = Math.min(open.pauseMs * 2, this.#limits.maxBackoffMs);
+    open.dueAtMs = this.#part.ports.clock.now() + open.pauseMs * (1 + this.#part.ports.randomness.fraction());
+    open.pauseMs = Math.min(open.pauseMs * 2, this.#part.limits.maxBackoffMs);
     this.#alarm.setBy(open.dueAtMs);
   }
 
   /** Makes sure that the alarm rings within `delayMs`. */
   wakeWithin(delayMs: number): void {
-    this.#alarm.setBy(this.#ports.clock.now() + delayMs);
+    this.#alarm.setBy(this.#part.ports.clock.now() + delayMs);
   }
 
   /**
@@ -301,7 +294,7 @@ export class Deliveries {
   async deliverDue(commits: GroupCommit): Promise<void> {
     this.#alarm.markRung();
     try {
-      const now = this.#ports.clock.now();
+      const now = this.#part.ports.clock.now();
       const due = [...this.#idle].filter((open) => this.#dueAtMs(open, now) <= now);
       await Promise.all(due.slice(0, DECISIONS_PER_ALARM).map(({ lease }) => this.deliver(lease)));
       // What is applied meanwhile waits for the next alarm, so that it shares a transaction.
@@ -317,28 +310,28 @@ export class Deliveries {
   #hasToAdvance(): boolean {
     return (
       this.#applied.size > 0 ||
-      this.#appliedPosition() > this.#store.appliedPosition ||
-      !this.#directory.isStored ||
-      this.#store.times.isBehind(this.#ports.clock.now())
+      this.#appliedPosition() > this.#part.store.appliedPosition ||
+      !this.#part.directory.isStored ||
+      this.#part.store.times.isBehind(this.#part.ports.clock.now())
     );
   }
 
   /** Drops batches of applied decisions, and stores how far all of them are dropped. */
   #advance(): void {
-    this.#store.times.note(this.#ports.clock.now(), this.#store.lastPosition());
+    this.#part.store.times.note(this.#part.ports.clock.now(), this.#part.store.lastPosition());
     const leases = [...this.#applied.keys()].slice(0, STEP_BATCHES);
-    if (leases.length > 0) this.#store.dropBatches(leases);
+    if (leases.length > 0) this.#part.store.dropBatches(leases);
     for (const lease of leases) this.#applied.delete(lease);
-    const applied = Math.max(this.#appliedPosition(), this.#store.appliedPosition);
+    const applied = Math.max(this.#appliedPosition(), this.#part.store.appliedPosition);
     // The dropped epochs may be the last trace of what the shards have done, so their points are stored with
     // the drop (H3).
-    if (leases.length > 0 || applied > this.#store.appliedPosition || !this.#directory.isStored)
-      this.#store.setApplied(applied, this.#links.points, this.#directory.point);
+    if (leases.length > 0 || applied > this.#part.store.appliedPosition || !this.#part.directory.isStored)
+      this.#part.store.setApplied(applied, this.#part.links.points, this.#part.directory.point);
   }
 
   /** Keeps an alarm set while there is work (M3). */
   #rearm(): void {
-    const now = this.#ports.clock.now();
+    const now = this.#part.ports.clock.now();
     if (this.#hasToAdvance()) this.#alarm.setBy(now + ADVANCE_AFTER_MS);
     let next = Infinity;
     for (const open of this.#open.values()) {
@@ -349,15 +342,15 @@ export class Deliveries {
 
   /** Returns when a decision is due. If that is later than any pause can end, the clock went back: now. */
   #dueAtMs({ dueAtMs }: OpenDecision, nowMs: number): number {
-    const longestPauseMs = 2 * Math.max(this.#limits.maxBackoffMs, ADVANCE_AFTER_MS);
+    const longestPauseMs = 2 * Math.max(this.#part.limits.maxBackoffMs, ADVANCE_AFTER_MS);
     return dueAtMs > nowMs + longestPauseMs ? nowMs : dueAtMs;
   }
 
   #load(): void {
-    const from = Math.max(this.#loadedThrough, this.#store.appliedPosition);
+    const from = Math.max(this.#loadedThrough, this.#part.store.appliedPosition);
     if (from === Infinity) return;
-    const rows = this.#store.unapplied(from, MAX_TRACKED);
-    const now = this.#ports.clock.now();
+    const rows = this.#part.store.unapplied(from, MAX_TRACKED);
+    const now = this.#part.ports.clock.now();
     for (const { lease, position } of rows) {
       if (this.#open.has(lease) || this.#applied.has(lease)) continue;
       if (this.#open.size >= MAX_TRACKED) {
@@ -372,7 +365,8 @@ export class Deliveries {
   }
 
   #appliedPosition(): number {
-    let through = this.#loadedThrough === Infinity ? this.#store.lastDecidedPosition() : this.#loadedThrough;
+    let through =
+      this.#loadedThrough === Infinity ? this.#part.store.lastDecidedPosition() : this.#loadedThrough;
     for (const { position } of this.#open.values()) through = Math.min(through, position - 1);
     for (const position of this.#applied.values()) through = Math.min(through, position - 1);
     return through;

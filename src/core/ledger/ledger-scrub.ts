@@ -1,6 +1,7 @@
 import { ask } from "../ask.ts";
 import { fanOut } from "../fan-out.ts";
 import type { Limits } from "../limits.ts";
+import type { Ports } from "../ports.ts";
 import {
   MESSAGE_VERSION,
   type CheckHolds,
@@ -10,7 +11,6 @@ import {
   type ScrubStep,
 } from "../messages.ts";
 import type { Peers } from "../methods.ts";
-import type { Clock } from "../ports.ts";
 import { ok, type Refusal, type Result } from "../refusal.ts";
 import { nothingChecked, type NewFinding, type ScrubCursor, type ScrubProgress } from "../scrub/scrub.ts";
 import type { TransferRange } from "../transfer/range.ts";
@@ -55,35 +55,25 @@ interface AskMessage {
   holds: number;
 }
 
+interface Needs {
+  readonly cell: string;
+  readonly limits: Limits;
+  readonly store: LedgerStore;
+  readonly deliveries: Deliveries;
+  readonly links: ShardLinks;
+  readonly peers: Pick<Peers, "shard">;
+  readonly ports: Pick<Ports, "clock">;
+}
+
 /**
  * Checks the rows of a ledger: each granted lease has its holds on the shards (Z3), and each decision that is
  * not applied everywhere will be delivered (C3).
  */
 export class LedgerScrub {
-  readonly #cell: string;
-  readonly #clock: Clock;
-  readonly #limits: Limits;
-  readonly #store: LedgerStore;
-  readonly #deliveries: Deliveries;
-  readonly #links: ShardLinks;
-  readonly #peers: Pick<Peers, "shard">;
+  readonly #part: Needs;
 
-  constructor(
-    cell: string,
-    clock: Clock,
-    limits: Limits,
-    store: LedgerStore,
-    deliveries: Deliveries,
-    links: ShardLinks,
-    peers: Pick<Peers, "shard">,
-  ) {
-    this.#cell = cell;
-    this.#clock = clock;
-    this.#limits = limits;
-    this.#store = store;
-    this.#deliveries = deliveries;
-    this.#links = links;
-    this.#peers = peers;
+  constructor(part: Needs) {
+    this.#part = part;
   }
 
   async check(cursor: ScrubCursor | null, step: ScrubStep): Promise<Result<ScrubProgress>> {
@@ -93,13 +83,13 @@ export class LedgerScrub {
   }
 
   async #checkLeases(after: number, { placement }: ScrubStep): Promise<Result<ScrubProgress>> {
-    const rows = this.#store.undecided(after, STEP_LEASES);
+    const rows = this.#part.store.undecided(after, STEP_LEASES);
     const findings: NewFinding[] = [];
     const leases: ComparedLease[] = [];
     let read = 0;
     let ops = 0;
     for (const { lease } of rows) {
-      if (ops >= this.#limits.scanRows) break;
+      if (ops >= this.#part.limits.scanRows) break;
       read += 1;
       const compared = this.#read(lease);
       if (compared === undefined) findings.push(this.#finding("unreadable_lease", "leases", lease));
@@ -122,7 +112,7 @@ export class LedgerScrub {
   /** Returns undefined if nobody can read what the lease holds. */
   #read(id: string): ComparedLease | undefined {
     try {
-      const row = this.#store.findWhole(id);
+      const row = this.#part.store.findWhole(id);
       if (row === undefined || row.payload === null || row.epochs === null) return undefined;
       return {
         row,
@@ -144,7 +134,7 @@ export class LedgerScrub {
     const add = (shard: number, part: AskedPart): void => {
       const holds = part.lease.range === undefined ? part.ops.length : 1;
       let message = open.get(shard);
-      if (message === undefined || message.holds + holds > this.#limits.scanRows) {
+      if (message === undefined || message.holds + holds > this.#part.limits.scanRows) {
         message = { shard, parts: [], holds: 0 };
         open.set(shard, message);
         messages.push(message);
@@ -156,22 +146,22 @@ export class LedgerScrub {
       // A range hold stays on the shard that granted it (G10).
       if (lease.range !== undefined)
         for (const shard of lease.executions.keys()) add(shard, { lease, grantedBy: shard, ops: [] });
-      const placed = Map.groupBy(lease.ops, (op) => `${op.shard}>${this.#links.shardNow(op)}`);
+      const placed = Map.groupBy(lease.ops, (op) => `${op.shard}>${this.#part.links.shardNow(op)}`);
       for (const [first, ...others] of placed.values()) {
         if (first === undefined) continue;
         const ops = [first, ...others];
         const grantedBy = first.shard;
-        const shard = this.#links.shardNow(first);
+        const shard = this.#part.links.shardNow(first);
         // A shard that held nothing for the lease has only destroys of claims that did not exist.
         if (!lease.executions.has(grantedBy)) {
           note(lease, shard, holdsOf(ops));
           continue;
         }
-        for (let from = 0; from < ops.length; from += this.#limits.scanRows)
-          add(shard, { lease, grantedBy, ops: ops.slice(from, from + this.#limits.scanRows) });
+        for (let from = 0; from < ops.length; from += this.#part.limits.scanRows)
+          add(shard, { lease, grantedBy, ops: ops.slice(from, from + this.#part.limits.scanRows) });
       }
     }
-    const refusals = await fanOut(messages, this.#limits.fanOut, ({ shard, parts }) =>
+    const refusals = await fanOut(messages, this.#part.limits.fanOut, ({ shard, parts }) =>
       this.#askShard(shard, parts, placement),
     );
     return refusals.find((refusal) => refusal !== undefined);
@@ -183,16 +173,16 @@ export class LedgerScrub {
     parts: readonly AskedPart[],
     placement: string,
   ): Promise<Refusal | undefined> {
-    const seen = this.#links.points.get(shard);
+    const seen = this.#part.links.points.get(shard);
     const message: CheckHolds = {
       version: MESSAGE_VERSION,
       placement,
       ...(seen === undefined ? {} : { seen }),
-      cell: this.#cell,
+      cell: this.#part.cell,
       executions: parts.map(heldExecution),
     };
-    const answer = await ask(this.#clock, this.#limits.exchangeTimeoutMs, () =>
-      this.#peers.shard(shard).checkHolds(message),
+    const answer = await ask(this.#part.ports.clock, this.#part.limits.exchangeTimeoutMs, () =>
+      this.#part.peers.shard(shard).checkHolds(message),
     );
     if (answer.kind !== "ok" || answer.value.isReconciling || answer.value.missing.length !== parts.length) {
       for (const { lease } of parts) lease.isUnchecked = true;
@@ -207,7 +197,7 @@ export class LedgerScrub {
           : { destroys: 0, others: absent.size };
       note(lease, shard, lacks);
     }
-    return this.#links.confirm(shard, answer.value.seen);
+    return this.#part.links.confirm(shard, answer.value.seen);
   }
 
   /**
@@ -215,7 +205,7 @@ export class LedgerScrub {
    * so they must have had its holds (Z3).
    */
   #findingsOf({ row, missing }: ComparedLease): NewFinding[] {
-    const now = this.#store.find(row.lease);
+    const now = this.#part.store.find(row.lease);
     const isSame = now?.decided === 0 && now.incarnation === row.incarnation && now.counter === row.counter;
     if (!isSame) return [];
     const destroys = [...missing.values()].reduce((sum, each) => sum + each.destroys, 0);
@@ -229,12 +219,12 @@ export class LedgerScrub {
 
   /** Checks in one turn that all decisions which some shard may lack will be delivered. */
   #checkDecisions(after: number): Result<ScrubProgress> {
-    const limit = this.#limits.scanRows;
-    const rows = this.#store.outcomes(1, after, limit);
+    const limit = this.#part.limits.scanRows;
+    const rows = this.#part.store.outcomes(1, after, limit);
     const findings = rows
       .filter(({ applied }) => applied === 0)
       .flatMap(({ lease, position }): NewFinding[] => {
-        if (!this.#deliveries.willDeliver(lease, position))
+        if (!this.#part.deliveries.willDeliver(lease, position))
           return [this.#finding("undelivered_decision", "decisions", lease)];
         return this.#read(lease) === undefined ? [this.#finding("unreadable_lease", "decisions", lease)] : [];
       });
@@ -245,7 +235,7 @@ export class LedgerScrub {
   }
 
   #finding(kind: ScrubKind, table: "leases" | "decisions", lease: string): NewFinding {
-    return { kind, table, key: null, cell: this.#cell, lease, epoch: null, missing: null };
+    return { kind, table, key: null, cell: this.#part.cell, lease, epoch: null, missing: null };
   }
 }
 

@@ -17,37 +17,29 @@ export interface Pruned {
   more: boolean;
 }
 
+interface Needs {
+  readonly ports: Ports;
+  readonly limits: Limits;
+  readonly store: LedgerStore;
+  readonly commits: GroupCommit;
+  readonly begins: Begins;
+  readonly decisions: Decisions;
+}
+
 /**
  * Forgets outcomes that are applied on every shard and old enough (S1). The cron and the ledger's own alarm
  * call it. An outcome that is not applied is skipped, so it holds up no others.
  */
 export class Pruner {
-  readonly #ports: Ports;
-  readonly #limits: Limits;
-  readonly #store: LedgerStore;
-  readonly #commits: GroupCommit;
-  readonly #begins: Begins;
-  readonly #decisions: Decisions;
+  readonly #part: Needs;
   /** The projection has every change up to this position, as far as this instance was told. */
   #pulledPosition = 0;
   /** Where the next call continues: outcomes before this position are gone, or not applied. */
   readonly #from: Record<1 | 2, number> = { 1: 0, 2: 0 };
   #isRunning = false;
 
-  constructor(
-    ports: Ports,
-    limits: Limits,
-    store: LedgerStore,
-    commits: GroupCommit,
-    begins: Begins,
-    decisions: Decisions,
-  ) {
-    this.#ports = ports;
-    this.#limits = limits;
-    this.#store = store;
-    this.#commits = commits;
-    this.#begins = begins;
-    this.#decisions = decisions;
+  constructor(part: Needs) {
+    this.#part = part;
   }
 
   /** The projection has every change up to this position. */
@@ -75,7 +67,9 @@ export class Pruner {
       const done = old.filter(({ applied }) => applied === 1);
       if (done.length > 0) {
         const weight = done.length;
-        const forgotten = await this.#commits.submit("prune", () => this.#forget(kind, done), { weight });
+        const forgotten = await this.#part.commits.submit("prune", () => this.#forget(kind, done), {
+          weight,
+        });
         if (!forgotten.ok) return { total, more: false };
         total += done.length;
       }
@@ -97,22 +91,23 @@ export class Pruner {
   #oldOutcomes(kind: 1 | 2): OutcomeRow[] {
     const isShort = this.#isShortOfSpace();
     const isYoung = (row: OutcomeRow): boolean => !this.#isOld(kind, row, isShort);
-    const [oldest] = this.#store.outcomes(kind, this.#from[kind], 1);
+    const [oldest] = this.#part.store.outcomes(kind, this.#from[kind], 1);
     if (oldest === undefined || isYoung(oldest)) return [];
-    const rows = this.#store.outcomes(kind, this.#from[kind], STEP_ROWS);
+    const rows = this.#part.store.outcomes(kind, this.#from[kind], STEP_ROWS);
     const young = rows.findIndex(isYoung);
     return young === -1 ? rows : rows.slice(0, young);
   }
 
   #forget(kind: 1 | 2, rows: readonly OutcomeRow[]): void {
-    this.#store.forget(rows);
-    if (kind === 2) this.#decisions.forgotten(rows.length);
+    this.#part.store.forget(rows);
+    if (kind === 2) this.#part.decisions.forgotten(rows.length);
   }
 
   /** Whether an outcome, or a fence without a begin (2), is old enough to be forgotten (S1, C7). */
   #isOld(kind: 1 | 2, { position, decided_at_ms }: OutcomeRow, isShort: boolean): boolean {
-    const ageS = (this.#ports.clock.now() - this.#store.times.timeOf(position, decided_at_ms)) / 1_000;
-    const { outcomeRetentionS, outcomeMaxS, lateBeginS } = this.#limits;
+    const ageS =
+      (this.#part.ports.clock.now() - this.#part.store.times.timeOf(position, decided_at_ms)) / 1_000;
+    const { outcomeRetentionS, outcomeMaxS, lateBeginS } = this.#part.limits;
     if ((kind === 2 || isShort) && ageS >= lateBeginS) return true;
     if (kind === 2) return false;
     return ageS >= outcomeMaxS || (ageS >= outcomeRetentionS && position <= this.#pulledPosition);
@@ -120,6 +115,6 @@ export class Pruner {
 
   /** True if the database is so large that outcomes are forgotten early. */
   #isShortOfSpace(): boolean {
-    return this.#begins.neededBytes() > this.#limits.ledgerBytes * SHORT_OF_SPACE;
+    return this.#part.begins.neededBytes() > this.#part.limits.ledgerBytes * SHORT_OF_SPACE;
   }
 }

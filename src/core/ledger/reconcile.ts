@@ -45,55 +45,33 @@ interface Findings {
   unreachable: number[];
 }
 
+interface Needs {
+  readonly cell: string;
+  readonly ports: Ports;
+  readonly limits: Limits;
+  readonly store: LedgerStore;
+  readonly history: History;
+  readonly commits: GroupCommit;
+  readonly positions: Positions;
+  readonly begins: Begins;
+  readonly deliveries: Deliveries;
+  readonly audit: Audit;
+  readonly peers: Pick<Peers, "shard">;
+  readonly placementGuard: PlacementGuard;
+  readonly transferStore: TransferStore;
+}
+
 /**
  * Reconciles a ledger that has gone back in time (H7). It has forgotten leases, and an inquiry about one of
  * them would be answered `gone`. So every hold of the cell whose lease is forgotten becomes a granted lease
  * again. Holding too much is safe: the cell decides each lease from its own rows (L1).
  */
 export class LedgerReconciler {
-  readonly #cell: string;
-  readonly #ports: Ports;
-  readonly #limits: Limits;
-  readonly #store: LedgerStore;
-  readonly #history: History;
-  readonly #commits: GroupCommit;
-  readonly #positions: Positions;
-  readonly #begins: Begins;
-  readonly #transfers: TransferStore;
-  readonly #deliveries: Deliveries;
-  readonly #audit: Audit;
-  readonly #peers: Pick<Peers, "shard">;
-  readonly #placementGuard: PlacementGuard;
+  readonly #part: Needs;
   #accepting: Promise<Result<LedgerReconciliation>> | undefined;
 
-  constructor(
-    cell: string,
-    ports: Ports,
-    limits: Limits,
-    store: LedgerStore,
-    history: History,
-    commits: GroupCommit,
-    positions: Positions,
-    begins: Begins,
-    transfers: TransferStore,
-    deliveries: Deliveries,
-    audit: Audit,
-    peers: Pick<Peers, "shard">,
-    placementGuard: PlacementGuard,
-  ) {
-    this.#cell = cell;
-    this.#ports = ports;
-    this.#limits = limits;
-    this.#store = store;
-    this.#history = history;
-    this.#commits = commits;
-    this.#positions = positions;
-    this.#begins = begins;
-    this.#transfers = transfers;
-    this.#deliveries = deliveries;
-    this.#audit = audit;
-    this.#peers = peers;
-    this.#placementGuard = placementGuard;
+  constructor(part: Needs) {
+    this.#part = part;
   }
 
   /**
@@ -102,8 +80,8 @@ export class LedgerReconciler {
    * leases that were rebuilt are known.
    */
   async reconcile(request: ReconcileLedger): Promise<Result<LedgerReconciliation>> {
-    const isDeclared = await this.#history.declare(request);
-    if (!this.#history.isLost && !isDeclared)
+    const isDeclared = await this.#part.history.declare(request);
+    if (!this.#part.history.isLost && !isDeclared)
       return this.#answer({ rebuilt: [], leases: new Set(), unreachable: [] });
     if (request.dryRun) return this.#answer(await this.#readShards(request));
     // A second call that arrives while the first runs joins it.
@@ -118,34 +96,34 @@ export class LedgerReconciler {
     if (findings.unreachable.length > 0) {
       return refused(
         "UNAVAILABLE",
-        `the shards ${findings.unreachable.join(", ")} did not list the holds of cell ${this.#cell}; the ` +
-          "ledger still refuses everything, and this call can be repeated",
+        `the shards ${findings.unreachable.join(", ")} did not list the holds of cell ${this.#part.cell}; ` +
+          "the ledger still refuses everything, and this call can be repeated",
         { retryAfterMs: 10_000 },
       );
     }
     await this.#accept(findings, request);
-    this.#ports.log("history_reconciled", {
-      part: `the ledger of cell ${this.#cell}`,
+    this.#part.ports.log("history_reconciled", {
+      part: `the ledger of cell ${this.#part.cell}`,
       reason: request.operator.reason ?? "",
-      incarnation: this.#history.incarnation,
-      position: this.#positions.last,
+      incarnation: this.#part.history.incarnation,
+      position: this.#part.positions.last,
       leases: findings.leases.size,
     });
     return this.#answer(findings);
   }
 
   #answer({ rebuilt, leases, unreachable }: Omit<Findings, "seen">): Result<LedgerReconciliation> {
-    const cellState: CellState = this.#store.cellState();
-    return ok({ status: this.#history.status, cellState, rebuilt, leases: leases.size, unreachable });
+    const cellState: CellState = this.#part.store.cellState();
+    return ok({ status: this.#part.history.status, cellState, rebuilt, leases: leases.size, unreachable });
   }
 
   /** Reads the holds of this cell, page by page, and rebuilds their leases unless this is a dry run. */
   async #readShards(request: ReconcileLedger): Promise<Findings> {
     const findings: Findings = {
       // The caller and D1 may have seen more than any shard.
-      seen: [this.#history.status.loss?.seen, request.seen, request.copied].reduce(abovePoints, {
-        incarnation: this.#history.incarnation,
-        position: this.#positions.last,
+      seen: [this.#part.history.status.loss?.seen, request.seen, request.copied].reduce(abovePoints, {
+        incarnation: this.#part.history.incarnation,
+        position: this.#part.positions.last,
       }),
       rebuilt: [],
       leases: new Set(),
@@ -174,10 +152,10 @@ export class LedgerReconciler {
         const rebuilt =
           request.dryRun || holds.length + ranges.length === 0
             ? work()
-            : await this.#commits.submit("rebuild_leases", work, { weight, evenIfStopped: true });
+            : await this.#part.commits.submit("rebuild_leases", work, { weight, evenIfStopped: true });
         const forgotten = rebuilt.ok ? rebuilt.value : [];
         // Nothing is sent before the loss is accepted. Then the alarm repeats it.
-        if (!request.dryRun) for (const { lease } of ranges) await this.#deliveries.deliver(lease);
+        if (!request.dryRun) for (const { lease } of ranges) await this.#part.deliveries.deliver(lease);
         found.holds += forgotten.length;
         for (const { lease } of forgotten) {
           found.leases.add(lease);
@@ -198,13 +176,13 @@ export class LedgerReconciler {
     const message: ListHolds = {
       version: MESSAGE_VERSION,
       placement,
-      cell: this.#cell,
+      cell: this.#part.cell,
       after,
       limit: HOLDS_PER_PAGE,
     };
-    const { exchangeTimeoutMs, inquiryTimeoutMs } = this.#limits;
-    return ask(this.#ports.clock, exchangeTimeoutMs + inquiryTimeoutMs, () =>
-      this.#peers.shard(shard).listHolds(message),
+    const { exchangeTimeoutMs, inquiryTimeoutMs } = this.#part.limits;
+    return ask(this.#part.ports.clock, exchangeTimeoutMs + inquiryTimeoutMs, () =>
+      this.#part.peers.shard(shard).listHolds(message),
     );
   }
 
@@ -219,10 +197,10 @@ export class LedgerReconciler {
     const rebuilt: HeldOp[] = [];
     for (const [lease, held] of Map.groupBy(holds, (hold) => hold.lease)) {
       const attempt = newestAttempt(held);
-      const row = this.#store.findWhole(lease);
+      const row = this.#part.store.findWhole(lease);
       if (row !== undefined && !this.#isForgotten(row, attempt)) continue;
       // A begin of this instance is not forgotten.
-      if (this.#begins.isRunning(lease, attempt)) continue;
+      if (this.#part.begins.isRunning(lease, attempt)) continue;
       const ops = held.filter((each) => isSameAttempt(each, attempt));
       rebuilt.push(...ops);
       if (isDryRun) continue;
@@ -255,8 +233,8 @@ export class LedgerReconciler {
     { dryRun, operator }: ReconcileLedger,
   ): boolean {
     const { lease, heldEpoch, isCut, from, scope, counted } = range;
-    const row = this.#store.findWhole(lease);
-    const stored = this.#transfers.find(lease);
+    const row = this.#part.store.findWhole(lease);
+    const stored = this.#part.transferStore.find(lease);
     // An inquiry ends the range hold.
     if (row?.state === "ROLLED_BACK" || stored?.state === "ABORTED") return false;
     const isCutHere = row?.state === "COMMITTED" || stored?.state === "CUT";
@@ -265,22 +243,22 @@ export class LedgerReconciler {
     if (isCutHere && (row === undefined || row.epochs === null)) return false;
     const isKnown = row !== undefined && !isSameAttempt(row, range) && !this.#isForgotten(row, range);
     const isComplete = row?.epochs != null && decodeExecutions(row.epochs).has(shard) && isCutHere >= isCut;
-    if (isKnown || isComplete || this.#begins.isRunning(lease, range)) return false;
+    if (isKnown || isComplete || this.#part.begins.isRunning(lease, range)) return false;
     if (dryRun) return true;
     const known = row !== undefined && isSameAttempt(row, range) ? row : undefined;
     const executions = new Map(known?.epochs ? decodeExecutions(known.epochs) : []);
     executions.set(shard, { epoch: heldEpoch, incarnation });
-    this.#positions.raiseTo(seen);
-    const now = this.#ports.clock.now();
-    this.#store.times.note(now, this.#positions.last);
-    const createdPosition = known?.created_position ?? this.#positions.next(now);
+    this.#part.positions.raiseTo(seen);
+    const now = this.#part.ports.clock.now();
+    this.#part.store.times.note(now, this.#part.positions.last);
+    const createdPosition = known?.created_position ?? this.#part.positions.next(now);
     const wasCut = isCut || isCutHere;
-    const position = wasCut ? this.#positions.next(now) : createdPosition;
-    this.#begins.fence(lease);
-    if (row !== undefined) this.#store.delete(lease);
+    const position = wasCut ? this.#part.positions.next(now) : createdPosition;
+    this.#part.begins.fence(lease);
+    if (row !== undefined) this.#part.store.delete(lease);
     if (row === undefined || row.decided !== 0) {
-      if (!wasCut) this.#begins.rebuilt();
-    } else if (wasCut) this.#begins.decided();
+      if (!wasCut) this.#part.begins.rebuilt();
+    } else if (wasCut) this.#part.begins.decided();
     const rebuilt: LeaseRow = {
       ...(known ?? emptyTransfer(now)),
       lease,
@@ -295,11 +273,11 @@ export class LedgerReconciler {
       payload: encodePayload([]),
       transfer: encodeRange(range),
     };
-    this.#store.insert(rebuilt);
-    if (wasCut) this.#deliveries.track(rebuilt);
+    this.#part.store.insert(rebuilt);
+    if (wasCut) this.#part.deliveries.track(rebuilt);
     const step = { atMs: now, by: "operator" as const, keyId: operator.keyId, reason: operator.reason };
     const shards = stored?.record.shards.filter((each) => each.shard !== shard) ?? [];
-    this.#transfers.write({
+    this.#part.transferStore.write({
       id: lease,
       position: stored?.position ?? createdPosition,
       state: wasCut ? "CUT" : "PREPARED",
@@ -333,7 +311,7 @@ export class LedgerReconciler {
     const before = known?.payload ? decodePayload(known.payload) : [];
     const ops = [...before, ...held.map((each, index) => opOf(each, shard, before.length + index))];
     // Holds that have moved keep the shard that granted them (G6).
-    if (held.some(({ grantedBy }) => grantedBy !== undefined)) this.#placementGuard.noteGrown();
+    if (held.some(({ grantedBy }) => grantedBy !== undefined)) this.#part.placementGuard.noteGrown();
     const unique = [...new Map(ops.map((op) => [`${op.type}:${op.canonical}`, op])).values()];
     const executions = new Map(known?.epochs ? decodeExecutions(known.epochs) : []);
     for (const { grantedBy, heldEpoch } of held) {
@@ -342,16 +320,16 @@ export class LedgerReconciler {
       // The shard that has the hold now does not know the incarnation of the one that granted it.
       else executions.set(grantedBy, executions.get(grantedBy) ?? { ...own, incarnation: 0 });
     }
-    this.#positions.raiseTo(seenPosition);
-    const now = this.#ports.clock.now();
-    this.#store.times.note(now, this.#positions.last);
-    const position = known?.position ?? this.#positions.next(now);
+    this.#part.positions.raiseTo(seenPosition);
+    const now = this.#part.ports.clock.now();
+    this.#part.store.times.note(now, this.#part.positions.last);
+    const position = known?.position ?? this.#part.positions.next(now);
     const count = (kind: Op["kind"]): number => unique.filter((op) => op.kind === kind).length;
     // A begin with this id that still runs has another attempt, which must not be granted as well.
-    this.#begins.fence(lease);
-    if (hasRow) this.#store.delete(lease);
-    else this.#begins.rebuilt();
-    this.#store.insert({
+    this.#part.begins.fence(lease);
+    if (hasRow) this.#part.store.delete(lease);
+    else this.#part.begins.rebuilt();
+    this.#part.store.insert({
       lease,
       decided: 0,
       position,
@@ -379,40 +357,40 @@ export class LedgerReconciler {
 
   /** The directory knows that the cell was removed, so it stays removed (X5). Steps end what is open. */
   #remove(end: RemovalEnd): void {
-    if (this.#store.cellState() === "REMOVED") return;
-    const { records, released } = this.#store.removal ?? { records: 0, released: 0 };
-    this.#store.setCellState("REMOVED", end.atMs);
-    this.#store.setRemoval({ records, released, hasBegun: true, end });
+    if (this.#part.store.cellState() === "REMOVED") return;
+    const { records, released } = this.#part.store.removal ?? { records: 0, released: 0 };
+    this.#part.store.setCellState("REMOVED", end.atMs);
+    this.#part.store.setRemoval({ records, released, hasBegun: true, end });
   }
 
   async #accept({ seen, leases }: Findings, request: ReconcileLedger): Promise<void> {
     const { revokedKeys, removedAtMs, operator } = request;
     const accept = (): Result<() => void> => {
-      const firstPosition = this.#positions.last + 1;
-      this.#positions.raiseTo(Math.min(seen.position, MAX_BELIEVED) + POSITION_MARGIN);
+      const firstPosition = this.#part.positions.last + 1;
+      this.#part.positions.raiseTo(Math.min(seen.position, MAX_BELIEVED) + POSITION_MARGIN);
       // D1 may have an outcome of a lease that is open again, and takes over only what is later.
-      const first = this.#positions.next(this.#ports.clock.now());
-      this.#store.setLastPosition(first);
-      this.#store.renumberOpen(first);
-      this.#positions.raiseTo(this.#store.lastPosition());
-      this.#store.revoke(revokedKeys, this.#limits.maxRevokedKeys);
-      this.#store.raiseStateVersion(STATE_VERSION_MARGIN);
-      this.#transfers.markRebuilt();
+      const first = this.#part.positions.next(this.#part.ports.clock.now());
+      this.#part.store.setLastPosition(first);
+      this.#part.store.renumberOpen(first);
+      this.#part.positions.raiseTo(this.#part.store.lastPosition());
+      this.#part.store.revoke(revokedKeys, this.#part.limits.maxRevokedKeys);
+      this.#part.store.raiseStateVersion(STATE_VERSION_MARGIN);
+      this.#part.transferStore.markRebuilt();
       // A step that was lost may have released names, so the removal cannot be cancelled any more (X3).
-      const { removal } = this.#store;
-      if (removal !== undefined) this.#store.setRemoval({ ...removal, hasBegun: true });
+      const { removal } = this.#part.store;
+      if (removal !== undefined) this.#part.store.setRemoval({ ...removal, hasBegun: true });
       if (removedAtMs !== null) this.#remove({ atMs: removedAtMs, operator });
       // It needs no room (O3), because a ledger that is lost hands out no entries.
-      this.#audit.append(operator, {
+      this.#part.audit.append(operator, {
         action: "reconcile_part",
-        cell: this.#cell,
-        target: `ledger-${this.#cell}`,
-        before: { state: this.#history.state },
+        cell: this.#part.cell,
+        target: `ledger-${this.#part.cell}`,
+        before: { state: this.#part.history.state },
         after: { state: "complete", rebuilt_leases: leases.size },
       });
-      return ok(this.#history.accept(seen, firstPosition));
+      return ok(this.#part.history.accept(seen, firstPosition));
     };
-    const accepted = await this.#commits.submit("accept_loss", accept, { evenIfStopped: true });
+    const accepted = await this.#part.commits.submit("accept_loss", accept, { evenIfStopped: true });
     if (accepted.ok) accepted.value();
   }
 }

@@ -43,90 +43,66 @@ const MOST_LISTINGS = 3;
 /** The transfers that a refusal names. */
 const MOST_TRANSFERS = 10;
 
+interface Needs {
+  readonly cell: string;
+  readonly ports: Ports;
+  readonly limits: Limits;
+  readonly store: LedgerStore;
+  readonly commits: GroupCommit;
+  readonly positions: Positions;
+  readonly begins: Begins;
+  readonly decisions: Decisions;
+  readonly deliveries: Deliveries;
+  readonly links: ShardLinks;
+  readonly audit: Audit;
+  readonly statusReports: StatusReports;
+  readonly peers: Pick<Peers, "shard">;
+  readonly transferStore: TransferStore;
+}
+
 /**
  * Removes a cell (X2 to X4). Each step releases a bounded number of the cell's claims with a lease of this
  * ledger, so every rule about leases holds for it. What is left to do is read from the shards and from the
  * rows of the leases, so a step can be repeated after any crash, by anyone.
  */
 export class Removal {
-  readonly #cell: string;
-  readonly #ports: Ports;
-  readonly #limits: Limits;
-  readonly #store: LedgerStore;
-  readonly #transfers: TransferStore;
-  readonly #commits: GroupCommit;
-  readonly #positions: Positions;
-  readonly #begins: Begins;
-  readonly #decisions: Decisions;
-  readonly #deliveries: Deliveries;
-  readonly #links: ShardLinks;
-  readonly #audit: Audit;
-  readonly #statusReports: StatusReports;
-  readonly #peers: Pick<Peers, "shard">;
+  readonly #part: Needs;
   #running: Promise<Result<RemovalProgress>> | undefined;
   /** The shard that is asked first, because the last step found claims there. */
   #first = 0;
 
-  constructor(
-    cell: string,
-    ports: Ports,
-    limits: Limits,
-    store: LedgerStore,
-    transfers: TransferStore,
-    commits: GroupCommit,
-    positions: Positions,
-    begins: Begins,
-    decisions: Decisions,
-    deliveries: Deliveries,
-    links: ShardLinks,
-    audit: Audit,
-    statusReports: StatusReports,
-    peers: Pick<Peers, "shard">,
-  ) {
-    this.#cell = cell;
-    this.#ports = ports;
-    this.#limits = limits;
-    this.#store = store;
-    this.#transfers = transfers;
-    this.#commits = commits;
-    this.#positions = positions;
-    this.#begins = begins;
-    this.#decisions = decisions;
-    this.#deliveries = deliveries;
-    this.#links = links;
-    this.#audit = audit;
-    this.#statusReports = statusReports;
-    this.#peers = peers;
+  constructor(part: Needs) {
+    this.#part = part;
   }
 
   /** Starts a removal, if no claim of the cell can have changed since its export was compared (X2). */
   start(message: StartRemoval): Promise<Result<null>> {
-    return this.#commits.submit("start_removal", () => {
-      const full = this.#audit.refusal;
+    return this.#part.commits.submit("start_removal", () => {
+      const full = this.#part.audit.refusal;
       if (full !== undefined) return { ok: false, refusal: full };
-      const state = this.#store.cellState();
+      const state = this.#part.store.cellState();
       if (state !== "DRAINING")
-        return refused("FAILED_PRECONDITION", `cell ${this.#cell} is ${state}; drain it first`, {
+        return refused("FAILED_PRECONDITION", `cell ${this.#part.cell} is ${state}; drain it first`, {
           reason: "CELL_NOT_DRAINING",
         });
-      if (message.stateVersion !== this.#store.number("cell_state_version"))
-        return changedMeanwhile(`cell ${this.#cell}`);
+      if (message.stateVersion !== this.#part.store.number("cell_state_version"))
+        return changedMeanwhile(`cell ${this.#part.cell}`);
       const blocked = this.#transferRefusal("cut or abort");
       if (blocked !== undefined) return { ok: false, refusal: blocked };
-      const open = this.#begins.outstanding;
-      const unapplied = this.#deliveries.unapplied;
+      const open = this.#part.begins.outstanding;
+      const unapplied = this.#part.deliveries.unapplied;
       if (open > 0 || unapplied > 0)
         return refused(
           "FAILED_PRECONDITION",
-          `cell ${this.#cell} has ${open} open leases and ${unapplied} decisions that a shard has not ` +
+          `cell ${this.#part.cell} has ${open} open leases and ${unapplied} decisions that a shard has not ` +
             "applied yet; decide the leases, wait for the shards, export again, and repeat this call",
           { reason: "CELL_HAS_LEASES" },
         );
-      if (message.position !== this.#store.lastPosition())
-        return changedMeanwhile(`the ledger of cell ${this.#cell}`);
+      if (message.position !== this.#part.store.lastPosition())
+        return changedMeanwhile(`the ledger of cell ${this.#part.cell}`);
       const { records } = message;
-      this.#store.changeCellState("REMOVING", this.#positions, this.#ports.clock.now());
-      this.#store.setRemoval({ records, released: 0, hasBegun: false, end: null });
+      this.#part.store.changeCellState("REMOVING", this.#part.positions, this.#part.ports.clock.now());
+      this.#part.store.setRemoval({ records, released: 0, hasBegun: false, end: null });
       this.#append(message.operator, "start_removal", "DRAINING", { state: "REMOVING", records });
       return ok(null);
     });
@@ -135,25 +111,26 @@ export class Removal {
   /** Ends a removal that no step has begun (X3). */
   async cancel(message: CancelRemoval): Promise<Result<null>> {
     // A ledger that went back may have forgotten a step, but the shards that it asked have not.
-    if (this.#store.removal?.hasBegun === false) {
+    if (this.#part.store.removal?.hasBegun === false) {
       const checked = await this.#checkHistory(message);
       if (!checked.ok) return checked;
     }
-    return this.#commits.submit("cancel_removal", () => {
-      const full = this.#audit.refusal;
+    return this.#part.commits.submit("cancel_removal", () => {
+      const full = this.#part.audit.refusal;
       if (full !== undefined) return { ok: false, refusal: full };
-      const state = this.#store.cellState();
+      const state = this.#part.store.cellState();
       if (state !== "REMOVING") return this.#notRemoving();
-      if (message.stateVersion !== this.#store.number("cell_state_version"))
-        return changedMeanwhile(`cell ${this.#cell}`);
-      if (this.#store.removal?.hasBegun !== false)
+      if (message.stateVersion !== this.#part.store.number("cell_state_version"))
+        return changedMeanwhile(`cell ${this.#part.cell}`);
+      if (this.#part.store.removal?.hasBegun !== false)
         return refused(
           "FAILED_PRECONDITION",
-          `the removal of cell ${this.#cell} has released names, so it cannot be cancelled; go on with it`,
+          `the removal of cell ${this.#part.cell} has released names, so it cannot be cancelled; ` +
+            "go on with it",
           { reason: "REMOVAL_BEGUN" },
         );
-      this.#store.changeCellState("DRAINING", this.#positions, this.#ports.clock.now());
-      this.#store.setRemoval(undefined);
+      this.#part.store.changeCellState("DRAINING", this.#part.positions, this.#part.ports.clock.now());
+      this.#part.store.setRemoval(undefined);
       this.#append(message.operator, "cancel_removal", "REMOVING", { state: "DRAINING" });
       return ok(null);
     });
@@ -185,37 +162,37 @@ export class Removal {
     }
     return refused(
       "UNAVAILABLE",
-      `other calls released the claims of cell ${this.#cell} that shards had listed; repeat this call`,
+      `other calls released the claims of cell ${this.#part.cell} that shards had listed; repeat this call`,
       { retryAfterMs: 1_000 },
     );
   }
 
   /** From here on, the removal cannot be cancelled, and all open leases are its own (X3). */
   #begin({ stateVersion, operator }: RemovalStep): Promise<Result<null>> {
-    return this.#commits.submit("begin_removal", () => {
-      const state = this.#store.cellState();
+    return this.#part.commits.submit("begin_removal", () => {
+      const state = this.#part.store.cellState();
       // A shard that went back in time may have claims of a removed cell again, so its steps can be repeated.
       if (state !== "REMOVING" && state !== "REMOVED") return this.#notRemoving();
       const blocked = this.#transferRefusal("abort");
       if (blocked !== undefined) return { ok: false, refusal: blocked };
-      const { removal } = this.#store;
+      const { removal } = this.#part.store;
       if (removal === undefined || removal.hasBegun) return ok(null);
       // The step may be a late copy from before the removal was cancelled and started again.
-      if (stateVersion !== this.#store.number("cell_state_version"))
-        return changedMeanwhile(`cell ${this.#cell}`);
-      const full = this.#audit.refusal;
+      if (stateVersion !== this.#part.store.number("cell_state_version"))
+        return changedMeanwhile(`cell ${this.#part.cell}`);
+      const full = this.#part.audit.refusal;
       if (full !== undefined) return { ok: false, refusal: full };
-      const [open] = this.#store.granted(0, 1);
+      const [open] = this.#part.store.granted(0, 1);
       if (open !== undefined)
         return refused(
           "FAILED_PRECONDITION",
-          `cell ${this.#cell} has an open lease that its removal did not begin, ${open.lease}; decide it, ` +
-            "and repeat this call",
+          `cell ${this.#part.cell} has an open lease that its removal did not begin, ${open.lease}; decide ` +
+            "it, and repeat this call",
           { reason: "CELL_HAS_LEASES" },
         );
-      this.#store.setRemoval({ ...removal, hasBegun: true });
+      this.#part.store.setRemoval({ ...removal, hasBegun: true });
       // Every shard that holds a name for a step stores this position, so it knows of the first step.
-      this.#store.takePosition(this.#positions, this.#ports.clock.now());
+      this.#part.store.takePosition(this.#part.positions, this.#part.ports.clock.now());
       this.#append(operator, "begin_removal", "REMOVING", { state: "REMOVING", is_final: true });
       return ok(null);
     });
@@ -223,12 +200,12 @@ export class Removal {
 
   /** Only its own calls decide a transfer to the cell (Y1), so the refusal names it. */
   #transferRefusal(remedy: string): Refusal | undefined {
-    const ids = this.#transfers.openIds(MOST_TRANSFERS);
+    const ids = this.#part.transferStore.openIds(MOST_TRANSFERS);
     if (ids.length === 0) return undefined;
     return refused(
       "FAILED_PRECONDITION",
-      `cell ${this.#cell} is the destination of prepared transfers: ${ids.join(", ")}; ${remedy} them, and ` +
-        "repeat this call",
+      `cell ${this.#part.cell} is the destination of prepared transfers: ${ids.join(", ")}; ${remedy} ` +
+        "them, and repeat this call",
       { reason: "CELL_HAS_LEASES" },
     ).refusal;
   }
@@ -238,7 +215,7 @@ export class Removal {
    * cell that never was a lease (H7). It is rolled back if it would give the cell a name.
    */
   async #commitLeftOver(message: RemovalStep): Promise<Result<null>> {
-    for (const { lease, creates, replaces } of this.#store.granted(0, MOST_LEFT_OVER)) {
+    for (const { lease, creates, replaces } of this.#part.store.granted(0, MOST_LEFT_OVER)) {
       const outcome = creates + replaces > 0 ? "ROLLED_BACK" : "COMMITTED";
       const decided = await this.#decide(lease, outcome, message);
       if (!decided.ok) return decided;
@@ -251,7 +228,7 @@ export class Removal {
     outcome: Outcome,
     { placement, operator }: RemovalStep,
   ): Promise<Result<null>> {
-    const decided = await this.#decisions.decide({
+    const decided = await this.#part.decisions.decide({
       version: MESSAGE_VERSION,
       placement,
       caller: callerOf(operator),
@@ -278,8 +255,8 @@ export class Removal {
       if (transfers.length > 0)
         return refused(
           "FAILED_PRECONDITION",
-          `transfers hold claims of cell ${this.#cell}: ${transfers.join(", ")}; cut or abort them, and ` +
-            "repeat this call",
+          `transfers hold claims of cell ${this.#part.cell}: ${transfers.join(", ")}; cut or abort them, ` +
+            "and repeat this call",
           { reason: "CELL_HAS_LEASES" },
         );
       return ok(
@@ -300,32 +277,34 @@ export class Removal {
   /** Checks what every shard has stored of this ledger (H4). */
   async #checkHistory({ placement }: CancelRemoval): Promise<Result<null>> {
     const shards = [...Array(shardsOf(placement)).keys()];
-    const answers = await fanOut(shards, this.#limits.fanOut, (shard) => this.#askShard(shard, placement, 1));
+    const answers = await fanOut(shards, this.#part.limits.fanOut, (shard) =>
+      this.#askShard(shard, placement, 1),
+    );
     return answers.find((answer) => !answer.ok) ?? ok(null);
   }
 
   /** Lists claims of the cell on a shard, and checks what the shard has stored of this ledger (H4). */
   async #askShard(shard: number, placement: string, limit: number): Promise<Result<CellClaims>> {
-    const { batchOps, scanRows, exchangeTimeoutMs } = this.#limits;
-    const seen = this.#links.points.get(shard);
+    const { batchOps, scanRows, exchangeTimeoutMs } = this.#part.limits;
+    const seen = this.#part.links.points.get(shard);
     const message: ListCellClaims = {
       version: MESSAGE_VERSION,
       placement,
       ...(seen === undefined ? {} : { seen }),
-      cell: this.#cell,
+      cell: this.#part.cell,
       limit: Math.max(1, Math.min(limit, batchOps, scanRows)),
     };
-    const answer = await ask(this.#ports.clock, exchangeTimeoutMs, () =>
-      this.#peers.shard(shard).listCellClaims(message),
+    const answer = await ask(this.#part.ports.clock, exchangeTimeoutMs, () =>
+      this.#part.peers.shard(shard).listCellClaims(message),
     );
     if (answer.kind === "refused") return { ok: false, refusal: answer.refusal };
     if (answer.kind === "unknown")
       return refused(
         "UNAVAILABLE",
-        `shard ${shard} did not list the claims of cell ${this.#cell}; repeat this call`,
+        `shard ${shard} did not list the claims of cell ${this.#part.cell}; repeat this call`,
         { retryAfterMs: 1_000 },
       );
-    const refusal = this.#links.confirm(shard, answer.value.seen);
+    const refusal = this.#part.links.confirm(shard, answer.value.seen);
     return refusal === undefined ? ok(answer.value) : { ok: false, refusal };
   }
 
@@ -333,8 +312,8 @@ export class Removal {
   async #release(listed: readonly Op[], message: RemovalStep): Promise<Result<RemovalProgress>> {
     const { placement, operator } = message;
     const ops = this.#fitting(listed);
-    const lease = this.#ports.randomness.uuid();
-    const begun = await this.#begins.begin({
+    const lease = this.#part.ports.randomness.uuid();
+    const begun = await this.#part.begins.begin({
       version: MESSAGE_VERSION,
       placement,
       caller: callerOf(operator),
@@ -360,7 +339,7 @@ export class Removal {
     let fitting = [...ops];
     while (
       fitting.length > 1 &&
-      new TextEncoder().encode(encodePayload(fitting)).length > this.#limits.leaseBytes
+      new TextEncoder().encode(encodePayload(fitting)).length > this.#part.limits.leaseBytes
     )
       fitting = fitting.slice(0, Math.ceil(fitting.length / 2));
     return fitting;
@@ -368,24 +347,25 @@ export class Removal {
 
   /** Marks the cell as removed, once no shard has a claim of it and nothing can put one there (X4). */
   #finish({ operator }: RemovalStep, wasSettled: boolean): Promise<Result<RemovalProgress>> {
-    return this.#commits.submit("finish_removal", () => {
-      const full = this.#audit.refusal;
+    return this.#part.commits.submit("finish_removal", () => {
+      const full = this.#part.audit.refusal;
       if (full !== undefined) return { ok: false, refusal: full };
-      const state = this.#store.cellState();
+      const state = this.#part.store.cellState();
       if (state !== "REMOVING" && state !== "REMOVED") return this.#notRemoving();
       if (!wasSettled || !this.#isSettled)
         return refused(
           "UNAVAILABLE",
-          `cell ${this.#cell} had open leases, or decisions that shards had not applied; repeat this call`,
+          `cell ${this.#part.cell} had open leases, or decisions that shards had not applied; repeat ` +
+            "this call",
           { retryAfterMs: 1_000 },
         );
       if (state === "REMOVED") return ok(this.#progress(0));
-      const { removal } = this.#store;
-      this.#store.changeCellState("REMOVED", this.#positions, this.#ports.clock.now());
+      const { removal } = this.#part.store;
+      this.#part.store.changeCellState("REMOVED", this.#part.positions, this.#part.ports.clock.now());
       // The directory is told of it, perhaps later and by others (X5).
-      const end = { atMs: this.#store.number("cell_state_set_at_ms"), operator };
-      if (removal !== undefined) this.#store.setRemoval({ ...removal, end });
-      this.#statusReports.forget();
+      const end = { atMs: this.#part.store.number("cell_state_set_at_ms"), operator };
+      if (removal !== undefined) this.#part.store.setRemoval({ ...removal, end });
+      this.#part.statusReports.forget();
       this.#append(operator, "remove_cell", "REMOVING", {
         state: "REMOVED",
         records: removal?.records ?? null,
@@ -396,17 +376,17 @@ export class Removal {
 
   /** When the removal has ended, and who has ended it. Null: it has not ended. */
   get end(): RemovalEnd | null {
-    return this.#store.cellState() === "REMOVED" ? (this.#store.removal?.end ?? null) : null;
+    return this.#part.store.cellState() === "REMOVED" ? (this.#part.store.removal?.end ?? null) : null;
   }
 
   /** Whether no lease is open, and shards have applied all decisions. */
   get #isSettled(): boolean {
-    return this.#begins.outstanding === 0 && this.#deliveries.unapplied === 0;
+    return this.#part.begins.outstanding === 0 && this.#part.deliveries.unapplied === 0;
   }
 
   #progress(released: number): RemovalProgress {
-    const { records, released: all } = this.#store.removal ?? { records: 0, released: 0 };
-    const state = this.#store.cellState();
+    const { records, released: all } = this.#part.store.removal ?? { records: 0, released: 0 };
+    const state = this.#part.store.cellState();
     // A shard that went back in time may have claims again that were released before.
     const left = state === "REMOVED" ? 0 : Math.max(0, records - all);
     return { state, released, left, end: this.end };
@@ -415,14 +395,14 @@ export class Removal {
   #notRemoving(): { ok: false; refusal: Refusal } {
     return refused(
       "FAILED_PRECONDITION",
-      `cell ${this.#cell} is ${this.#store.cellState()}; no removal has started`,
+      `cell ${this.#part.cell} is ${this.#part.store.cellState()}; no removal has started`,
       { reason: "CELL_NOT_REMOVING" },
     );
   }
 
   #append(operator: Operator, action: AuditAction, before: string, after: AuditState): void {
-    const cell = this.#cell;
-    this.#audit.append(operator, { action, cell, target: cell, before: { state: before }, after });
+    const cell = this.#part.cell;
+    this.#part.audit.append(operator, { action, cell, target: cell, before: { state: before }, after });
   }
 }
 

@@ -18,7 +18,7 @@ import {
   type SettleAnswer,
   type WaitAnswer,
 } from "../messages.ts";
-import type { Answer, Clock } from "../ports.ts";
+import type { Answer, Ports } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
 import { Histogram } from "../metrics/histogram.ts";
 import type { Peers } from "../methods.ts";
@@ -27,18 +27,26 @@ import { shardOf, shardsOf, type Placement } from "../placement.ts";
 import { refused, type Refusal, type Result } from "../refusal.ts";
 import { sharedTraces, type Traces } from "../traces.ts";
 import type { Executions } from "./executions.ts";
+import type { LedgerStore } from "./store.ts";
 import { waitTimeoutMs } from "../wait-timeout.ts";
 import { ShardLink, type IsHalted, type SendExchange } from "./shard-link.ts";
 
+interface Needs {
+  readonly cell: string;
+  readonly limits: Limits;
+  readonly history: History;
+  readonly placementGuard: PlacementGuard;
+  readonly peers: Pick<Peers, "shard">;
+  readonly isHalted: IsHalted;
+  readonly ports: Pick<Ports, "clock">;
+  readonly store: Pick<LedgerStore, "shardPoints">;
+}
+
 /** A ledger's connections to all shards. */
 export class ShardLinks {
+  readonly #part: Needs;
   /** How long exchanges take. */
   readonly durations: Histogram;
-  readonly #clock: Clock;
-  readonly #limits: Limits;
-  readonly #placementGuard: PlacementGuard;
-  readonly #peers: Pick<Peers, "shard">;
-  readonly #isHalted: IsHalted;
   readonly #exchanges: Semaphore;
   /**
    * A semaphore of its own: a shard that settles asks other ledgers, and one that does not answer must not
@@ -46,8 +54,6 @@ export class ShardLinks {
    */
   readonly #settles: Semaphore;
   readonly #links = new Map<number, ShardLink>();
-  readonly #cell: string;
-  readonly #history: History;
   /** The newest point of each shard that this ledger has seen (H2). */
   readonly #points: Map<number, HistoryPoint>;
   /** The largest incarnation of each shard that has answered this instance. */
@@ -59,29 +65,14 @@ export class ShardLinks {
   /** The comparison that is running. */
   #comparing: Promise<Refusal | undefined> | undefined;
 
-  /** @param points the points of shards that previous instances have stored */
-  constructor(
-    cell: string,
-    history: History,
-    points: ReadonlyMap<number, HistoryPoint>,
-    clock: Clock,
-    limits: Limits,
-    placementGuard: PlacementGuard,
-    peers: Pick<Peers, "shard">,
-    isHalted: IsHalted,
-  ) {
-    this.#cell = cell;
-    this.#history = history;
-    this.#points = new Map(points);
+  constructor(part: Needs) {
+    this.#part = part;
+    // Those that previous instances have stored.
+    this.#points = new Map(part.store.shardPoints());
     this.tellAll();
-    this.durations = new Histogram(clock);
-    this.#clock = clock;
-    this.#limits = limits;
-    this.#placementGuard = placementGuard;
-    this.#peers = peers;
-    this.#isHalted = isHalted;
-    this.#exchanges = new Semaphore(limits.fanOut);
-    this.#settles = new Semaphore(limits.fanOut);
+    this.durations = new Histogram(part.ports.clock);
+    this.#exchanges = new Semaphore(part.limits.fanOut);
+    this.#settles = new Semaphore(part.limits.fanOut);
   }
 
   /** @param placement the one with which the ops of the prepare have their shards */
@@ -112,16 +103,16 @@ export class ShardLinks {
     traces?: Traces,
   ): Promise<Answer<SettleAnswer>> {
     // The shard asks other ledgers before it answers, after the questions that it has just sent them (B8).
-    const timeoutMs = this.#limits.exchangeTimeoutMs + 2 * this.#limits.inquiryTimeoutMs;
+    const timeoutMs = this.#part.limits.exchangeTimeoutMs + 2 * this.#part.limits.inquiryTimeoutMs;
     return this.#settles.run(async () => {
       // An instance that has ended sends nothing more (B5).
-      if (this.#isHalted()) return { kind: "unknown", cause: "this instance has ended" };
-      if (this.#history.isLost) return { kind: "unknown", cause: "this ledger has gone back in time" };
+      if (this.#part.isHalted()) return { kind: "unknown", cause: "this instance has ended" };
+      if (this.#part.history.isLost) return { kind: "unknown", cause: "this ledger has gone back in time" };
       const message: Settle = { ...this.#envelope(shard, placement), ...sharedTraces([traces]), keys };
-      return ask(this.#clock, timeoutMs, async () => {
-        const reply = await this.#peers.shard(shard).settle(message);
+      return ask(this.#part.ports.clock, timeoutMs, async () => {
+        const reply = await this.#part.peers.shard(shard).settle(message);
         if (reply.ok) this.#see(shard, reply.value.point, message.seen);
-        else await this.#placementGuard.learn(reply.refusal);
+        else await this.#part.placementGuard.learn(reply.refusal);
         return reply;
       });
     });
@@ -138,23 +129,25 @@ export class ShardLinks {
     key: BucketKey,
     traces?: Traces,
   ): Promise<Answer<WaitAnswer>> {
-    return ask(this.#clock, waitTimeoutMs(this.#limits), async () => {
+    return ask(this.#part.ports.clock, waitTimeoutMs(this.#part.limits), async () => {
       // An instance that has ended sends nothing more (B5), and one that has gone back in time neither (H4).
-      if (this.#isHalted()) throw new Error("this instance has ended");
-      if (this.#history.isLost) throw new Error("this ledger has gone back in time");
+      if (this.#part.isHalted()) throw new Error("this instance has ended");
+      if (this.#part.history.isLost) throw new Error("this ledger has gone back in time");
       const envelope = this.#envelope(shard, placement);
-      const message = { ...envelope, ...sharedTraces([traces]), cell: this.#cell, lease, key };
-      const reply = await this.#peers.shard(shard).wait(message);
-      if (!reply.ok) await this.#placementGuard.learn(reply.refusal);
+      const message = { ...envelope, ...sharedTraces([traces]), cell: this.#part.cell, lease, key };
+      const reply = await this.#part.peers.shard(shard).wait(message);
+      if (!reply.ok) await this.#part.placementGuard.learn(reply.refusal);
       return reply;
     });
   }
 
   /** Gives up the place of a begin. If the message is lost, the shard finds out by itself. */
   leave(shard: number, placement: Placement, lease: string, key: BucketKey): void {
-    if (this.#isHalted() || this.#history.isLost) return;
-    const message = { ...this.#envelope(shard, placement), cell: this.#cell, lease, key };
-    void ask(this.#clock, this.#limits.exchangeTimeoutMs, () => this.#peers.shard(shard).leave(message));
+    if (this.#part.isHalted() || this.#part.history.isLost) return;
+    const message = { ...this.#envelope(shard, placement), cell: this.#part.cell, lease, key };
+    void ask(this.#part.ports.clock, this.#part.limits.exchangeTimeoutMs, () =>
+      this.#part.peers.shard(shard).leave(message),
+    );
   }
 
   /**
@@ -172,12 +165,12 @@ export class ShardLinks {
   async #compare(): Promise<Refusal | undefined> {
     const { placement } = this;
     const left = [...Array(shardsOf(placement)).keys()].filter((shard) => !this.#incarnations.has(shard));
-    const answers = await fanOut(left, this.#limits.fanOut, (shard) =>
-      ask(this.#clock, this.#limits.exchangeTimeoutMs, () =>
+    const answers = await fanOut(left, this.#part.limits.fanOut, (shard) =>
+      ask(this.#part.ports.clock, this.#part.limits.exchangeTimeoutMs, () =>
         this.#exchange(shard, placement, { decisions: [], prepares: [] }, []),
       ),
     );
-    const { refusal } = this.#history;
+    const { refusal } = this.#part.history;
     if (refusal !== undefined) return refusal;
     const silent = left.find((_, index) => answers[index]?.kind !== "ok");
     if (silent === undefined) return undefined;
@@ -190,15 +183,15 @@ export class ShardLinks {
     if (known !== undefined) return known;
     // The timeout runs inside the semaphore, so that a call that never returns gives up its permit.
     const send: SendExchange = (placement, content, traces) =>
-      ask(this.#clock, this.#limits.exchangeTimeoutMs, () =>
+      ask(this.#part.ports.clock, this.#part.limits.exchangeTimeoutMs, () =>
         this.#exchange(shard, placement, content, traces),
       );
     const link = new ShardLink(
-      this.#clock,
-      this.#limits,
+      this.#part.ports.clock,
+      this.#part.limits,
       (work) => this.#exchanges.run(work),
       send,
-      this.#isHalted,
+      this.#part.isHalted,
       () => this.placement,
     );
     this.#links.set(shard, link);
@@ -213,17 +206,17 @@ export class ShardLinks {
     traces: readonly Traces[],
   ): Promise<Result<ExchangeAnswer>> {
     // An instance that has ended sends nothing more (B5), and one that has gone back in time neither (H4).
-    if (this.#isHalted()) throw new Error("this instance has ended");
-    const lost = this.#history.refusal;
+    if (this.#part.isHalted()) throw new Error("this instance has ended");
+    const lost = this.#part.history.refusal;
     if (lost !== undefined) return { ok: false, refusal: lost };
     const send = (confirmed: HistoryPoint | null) => this.#send(shard, placement, content, traces, confirmed);
-    const { before = null } = this.#history;
-    const untilMs = this.#clock.now() + this.#limits.exchangeTimeoutMs;
+    const { before = null } = this.#part.history;
+    const untilMs = this.#part.ports.clock.now() + this.#part.limits.exchangeTimeoutMs;
     const first = await send(this.#confirmed.get(shard) ?? before);
     // The shard has carried out nothing, and knows a point of an instance that was not the last one (H5).
     if (!first.ok || first.value.isUnchecked !== true) return first;
     // Nobody waits for it any more, or this instance has ended (B5).
-    const isOver = this.#isHalted() || this.#clock.now() >= untilMs;
+    const isOver = this.#part.isHalted() || this.#part.ports.clock.now() >= untilMs;
     const second = isOver ? first : await send(first.value.seen);
     if (!second.ok || second.value.isUnchecked !== true) return second;
     return refused("UNAVAILABLE", `shard ${shard} knows another instance of this ledger; retry`, {
@@ -242,14 +235,14 @@ export class ShardLinks {
     const message: Exchange = {
       ...envelope,
       ...sharedTraces(traces),
-      cell: this.#cell,
-      point: this.#history.point ?? null,
+      cell: this.#part.cell,
+      point: this.#part.history.point ?? null,
       confirmed,
       ...content,
     };
-    const reply = await this.durations.time(() => this.#peers.shard(shard).exchange(message));
+    const reply = await this.durations.time(() => this.#part.peers.shard(shard).exchange(message));
     if (!reply.ok) {
-      await this.#placementGuard.learn(reply.refusal);
+      await this.#part.placementGuard.learn(reply.refusal);
       return reply;
     }
     const refusal = this.confirm(shard, reply.value.seen);
@@ -266,7 +259,7 @@ export class ShardLinks {
    */
   confirm(shard: number, seen: HistoryPoint | null): Refusal | undefined {
     if (seen === null) return undefined;
-    const refusal = this.#history.refuse(seen, `shard ${shard}`);
+    const refusal = this.#part.history.refuse(seen, `shard ${shard}`);
     if (refusal === undefined) this.#confirmed.set(shard, seen);
     return refusal;
   }
@@ -332,12 +325,12 @@ export class ShardLinks {
 
   /** The shard that has a name now. `shard` is the one that had it when the op was placed. */
   shardNow({ type, canonical, shard }: Pick<Op, "type" | "canonical" | "shard">): number {
-    return this.#placementGuard.hasGrown ? shardOf(type, canonical, shardsOf(this.placement)) : shard;
+    return this.#part.placementGuard.hasGrown ? shardOf(type, canonical, shardsOf(this.placement)) : shard;
   }
 
   /** Nothing is sent before the first call was admitted, and from then on the placement is known. */
   get placement(): Placement {
-    const placement = this.#placementGuard.placement;
+    const placement = this.#part.placementGuard.placement;
     if (placement === undefined)
       throw new Error("a ledger must confirm its placement before it sends a message");
     return placement;

@@ -3,9 +3,9 @@ import { DigestSum } from "../digest.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import type { History } from "../history.ts";
 import type { Limits } from "../limits.ts";
+import type { Ports } from "../ports.ts";
 import type { BeginAnswer, BeginRequest, DecideRequest } from "../messages.ts";
 import type { LedgerMetrics } from "../metrics/messages.ts";
-import type { Clock } from "../ports.ts";
 import { ok, refused, type Refusal, type Result } from "../refusal.ts";
 import type {
   DecideTransfer,
@@ -46,46 +46,28 @@ const ALLOWED: Readonly<Record<"prepare" | "accept" | "cut" | "abort", readonly 
 
 const SIDES: readonly TransferSide[] = ["from", "to"];
 
+interface Needs {
+  readonly cell: string;
+  readonly limits: Limits;
+  readonly store: LedgerStore;
+  readonly commits: GroupCommit;
+  readonly history: History;
+  readonly decisions: Decisions;
+  readonly deliveries: Deliveries;
+  readonly audit: Audit;
+  readonly links: Pick<ShardLinks, "compare" | "decide">;
+  readonly ports: Pick<Ports, "clock">;
+  readonly transferStore: TransferStore;
+}
+
 /** The transfers to a cell, whose leases its ledger stores (Y1). */
 export class Transfers {
-  readonly #cell: string;
-  readonly #clock: Clock;
-  readonly #limits: Limits;
-  readonly #store: LedgerStore;
-  readonly #transfers: TransferStore;
-  readonly #commits: GroupCommit;
-  readonly #history: History;
-  readonly #decisions: Decisions;
-  readonly #deliveries: Deliveries;
-  readonly #audit: Audit;
-  readonly #links: Pick<ShardLinks, "compare" | "decide">;
+  readonly #part: Needs;
   /** The precommits that are under way, by transfer. */
   readonly #precommits = new Map<string, Promise<Refusal | undefined>>();
 
-  constructor(
-    cell: string,
-    clock: Clock,
-    limits: Limits,
-    store: LedgerStore,
-    transfers: TransferStore,
-    commits: GroupCommit,
-    history: History,
-    decisions: Decisions,
-    deliveries: Deliveries,
-    audit: Audit,
-    links: Pick<ShardLinks, "compare" | "decide">,
-  ) {
-    this.#cell = cell;
-    this.#clock = clock;
-    this.#limits = limits;
-    this.#store = store;
-    this.#transfers = transfers;
-    this.#commits = commits;
-    this.#history = history;
-    this.#decisions = decisions;
-    this.#deliveries = deliveries;
-    this.#audit = audit;
-    this.#links = links;
+  constructor(part: Needs) {
+    this.#part = part;
   }
 
   /**
@@ -97,7 +79,7 @@ export class Transfers {
     const { from, scope, transfer, party, reason = null, switchBackOf } = request;
     const notAllowed = this.#notAllowed("prepare", party);
     if (notAllowed !== undefined) return { ok: false, refusal: notAllowed };
-    if (from === this.#cell)
+    if (from === this.#part.cell)
       return refused("INVALID_ARGUMENT", `cell ${from} can't be the source and the destination`, {
         field: "from",
       });
@@ -130,7 +112,7 @@ export class Transfers {
 
   /** A switch-back undoes a transfer that was finished a short time ago (Y9). */
   #switchBackRefusal({ from, scope }: PrepareTransfer, before: Transfer): Refusal | undefined {
-    if (before.to !== from || before.from !== this.#cell || before.scope !== scope)
+    if (before.to !== from || before.from !== this.#part.cell || before.scope !== scope)
       return refused(
         "INVALID_ARGUMENT",
         `transfer ${before.id} has moved scope ${before.scope} from cell ${before.from} to cell ` +
@@ -141,11 +123,11 @@ export class Transfers {
       return refused("FAILED_PRECONDITION", `transfer ${before.id} is ${before.state}; it must be FINISHED`, {
         reason: "TRANSFER_NOT_READY",
       }).refusal;
-    if (before.decided.ageMs <= this.#limits.switchBackS * 1_000) return undefined;
+    if (before.decided.ageMs <= this.#part.limits.switchBackS * 1_000) return undefined;
     return refused(
       "FAILED_PRECONDITION",
-      `transfer ${before.id} was cut more than ${this.#limits.switchBackS} s ago; prepare a transfer in ` +
-        "the other direction instead",
+      `transfer ${before.id} was cut more than ${this.#part.limits.switchBackS} s ago; prepare a transfer ` +
+        "in the other direction instead",
       { reason: "SWITCH_BACK_OVER" },
     ).refusal;
   }
@@ -156,7 +138,7 @@ export class Transfers {
    * its time was over.
    */
   preparedBefore({ transfer: id, from, scope, switchBackOf }: PrepareTransfer): Result<Transfer> | undefined {
-    const known = this.#transfers.find(id);
+    const known = this.#part.transferStore.find(id);
     if (known === undefined) return undefined;
     const isSame =
       known.from === from &&
@@ -196,16 +178,16 @@ export class Transfers {
     change: (record: TransferRecord, step: StoredStep) => TransferRecord,
   ): Promise<Result<Transfer>> {
     if (notAllowed !== undefined) return { ok: false, refusal: notAllowed };
-    const changed = await this.#commits.submit("change_transfer", (): Result<null> => {
-      const transfer = this.#transfers.find(call.transfer);
+    const changed = await this.#part.commits.submit("change_transfer", (): Result<null> => {
+      const transfer = this.#part.transferStore.find(call.transfer);
       if (transfer === undefined) return unknownTransfer(call.transfer);
       if (transfer.state !== "PREPARED") return decidedTransfer(transfer);
       const record = change(transfer.record, this.#stepOf(call));
       if (record === transfer.record) return ok(null);
       const isAcceptance = action === "accept_transfer" && call.party !== "operator";
-      const full = isAcceptance ? this.#audit.cellRefusal : this.#auditRefusal(call);
+      const full = isAcceptance ? this.#part.audit.cellRefusal : this.#auditRefusal(call);
       if (full !== undefined) return { ok: false, refusal: full };
-      this.#transfers.write({ ...transfer, record });
+      this.#part.transferStore.write({ ...transfer, record });
       const { by, keyId } = transfer.record.prepared;
       const prepared = { prepared_by: by, prepared_key_id: keyId };
       const isAccepted = action === "accept_transfer";
@@ -219,13 +201,13 @@ export class Transfers {
   async decide(call: DecideTransfer): Promise<Result<Transfer>> {
     const notAllowed = this.#notAllowed(call.outcome === "CUT" ? "cut" : "abort", call.party);
     if (notAllowed !== undefined) return { ok: false, refusal: notAllowed };
-    const known = this.#transfers.find(call.transfer);
+    const known = this.#part.transferStore.find(call.transfer);
     if (known === undefined) return unknownTransfer(call.transfer);
     // A decision may be repeated, also when its lease is forgotten.
     if (known.state === call.outcome) return this.#answer(call.transfer);
     if (known.state !== "PREPARED") return decidedTransfer(known);
     // Shards may know of a decision that this ledger has lost.
-    const unready = (await this.#links.compare()) ?? (await this.#precommit(call));
+    const unready = (await this.#part.links.compare()) ?? (await this.#precommit(call));
     if (unready !== undefined) return this.#undecided(call, { ok: false, refusal: unready });
     const { version, placement, caller, requestId, reason, traces } = call;
     const request: DecideRequest = {
@@ -238,7 +220,7 @@ export class Transfers {
       ...(reason === undefined ? {} : { reason }),
       ...(traces === undefined ? {} : { traces }),
     };
-    const decided = await this.#decisions.decide(request, {
+    const decided = await this.#part.decisions.decide(request, {
       refusal: () => this.#decisionRefusal(call),
       write: () => this.#writeDecision(call),
     });
@@ -247,7 +229,7 @@ export class Transfers {
 
   /** Another call may have decided it meanwhile. */
   #undecided(call: DecideTransfer, failed: { ok: false; refusal: Refusal }): Result<Transfer> {
-    const now = this.#transfers.find(call.transfer);
+    const now = this.#part.transferStore.find(call.transfer);
     if (now === undefined || now.state === "PREPARED") return failed;
     return now.state === call.outcome ? this.#answer(call.transfer) : decidedTransfer(now);
   }
@@ -269,13 +251,13 @@ export class Transfers {
   }
 
   async #sendPrecommits({ transfer: id, traces }: DecideTransfer): Promise<Refusal | undefined> {
-    const sent = precommitsOf(this.#cell, this.#store.findWhole(id));
+    const sent = precommitsOf(this.#part.cell, this.#part.store.findWhole(id));
     const signal = { isOver: false };
     const answers = await Promise.all(
-      sent.map(({ shard, decision }) => this.#links.decide(shard, decision, signal, traces)),
+      sent.map(({ shard, decision }) => this.#part.links.decide(shard, decision, signal, traces)),
     );
     // Before the loss, shards may have carried out the cut that the ledger has lost (Y10).
-    const isRebuilt = this.#transfers.find(id)?.record.isRebuilt === true;
+    const isRebuilt = this.#part.transferStore.find(id)?.record.isRebuilt === true;
     const silent = answers.findIndex(
       (answer) =>
         answer.kind !== "ok" && !(isRebuilt && answer.kind === "unknown" && answer.cause === NOT_APPLIED),
@@ -284,14 +266,14 @@ export class Transfers {
     const detail =
       `shard ${sent[silent]?.shard} has not stored that the transfer may be cut; retry, and if it has lost ` +
       "the scope's hold, abort the transfer";
-    return this.#history.refusal ?? refused("UNAVAILABLE", detail, { retryAfterMs: 1_000 }).refusal;
+    return this.#part.history.refusal ?? refused("UNAVAILABLE", detail, { retryAfterMs: 1_000 }).refusal;
   }
 
   /** Runs before a precommit, and again in the transaction of the decision. */
   #decisionRefusal(call: DecideTransfer): Refusal | undefined {
     const full = this.#auditRefusal(call);
     if (full !== undefined) return full;
-    const transfer = this.#transfers.find(call.transfer);
+    const transfer = this.#part.transferStore.find(call.transfer);
     if (transfer === undefined) return unknownTransfer(call.transfer).refusal;
     if (transfer.record.isRebuilt && call.party !== "operator") {
       // It may have been cut, and names may have moved (Y10).
@@ -314,28 +296,28 @@ export class Transfers {
 
   /** A loss may have brought a transfer back to a cell whose removal has started (H7). */
   #removalRefusal(): Refusal | undefined {
-    const state = this.#store.cellState();
-    if (state === "REMOVED") return cellRemoved(this.#cell).refusal;
+    const state = this.#part.store.cellState();
+    if (state === "REMOVED") return cellRemoved(this.#part.cell).refusal;
     if (state !== "REMOVING") return undefined;
     return refused(
       "FAILED_PRECONDITION",
-      `cell ${this.#cell} is being removed, so it gets no more names; abort the transfer`,
+      `cell ${this.#part.cell} is being removed, so it gets no more names; abort the transfer`,
       { reason: "CELL_REMOVING" },
     ).refusal;
   }
 
   #writeDecision(call: DecideTransfer): void {
-    const transfer = this.#transfers.find(call.transfer);
+    const transfer = this.#part.transferStore.find(call.transfer);
     if (transfer === undefined) throw new Error("a transfer whose lease is granted has no record");
     const decided = { ...transfer.record, decided: this.#stepOf(call) };
-    this.#transfers.write({ ...transfer, state: call.outcome, record: decided });
+    this.#part.transferStore.write({ ...transfer, state: call.outcome, record: decided });
     this.#append(call, call.outcome === "CUT" ? "cut_transfer" : "abort_transfer", transfer, {
       state: call.outcome,
     });
   }
 
   counts(nowMs: number): Pick<LedgerMetrics, "preparedTransfers" | "oldestTransferMs"> {
-    const positions = this.#transfers.openPositions();
+    const positions = this.#part.transferStore.openPositions();
     const agesMs = positions.map((position) => nowMs - msOf(position));
     return { preparedTransfers: positions.length, oldestTransferMs: Math.max(0, ...agesMs) };
   }
@@ -345,24 +327,24 @@ export class Transfers {
   }
 
   list({ before, from, limit }: ListTransfers): TransferPage {
-    const found = this.#transfers.list(before ?? Number.MAX_SAFE_INTEGER, from, limit + 1);
+    const found = this.#part.transferStore.list(before ?? Number.MAX_SAFE_INTEGER, from, limit + 1);
     const transfers = found.slice(0, limit).map((transfer) => this.#transferOf(transfer));
     return { transfers, next: found.length > limit ? (transfers.at(-1)?.position ?? null) : null };
   }
 
   #answer(id: string): Result<Transfer> {
-    const transfer = this.#transfers.find(id);
+    const transfer = this.#part.transferStore.find(id);
     return transfer === undefined ? unknownTransfer(id) : ok(this.#transferOf(transfer));
   }
 
   #transferOf(stored: StoredTransfer): Transfer {
     const { id, position, from, scope, record } = stored;
     const expected = expectedOf(record.shards);
-    const isApplied = stored.state !== "PREPARED" && !this.#store.hasBatch(id);
+    const isApplied = stored.state !== "PREPARED" && !this.#part.store.hasBatch(id);
     return {
       id,
       from,
-      to: this.#cell,
+      to: this.#part.cell,
       scope,
       state: isApplied && stored.state === "CUT" ? "FINISHED" : stored.state,
       position,
@@ -378,17 +360,17 @@ export class Transfers {
         to: this.#reportOf(record.reports.to, expected.to),
       },
       missing: stored.state === "PREPARED" ? this.#missing(stored) : [],
-      unfinishedShards: isApplied ? 0 : this.#deliveries.unconfirmedShards(id),
+      unfinishedShards: isApplied ? 0 : this.#part.deliveries.unconfirmedShards(id),
     };
   }
 
   /** Everything for which a cut is refused (Y6). */
   #missing({ from, record }: StoredTransfer): string[] {
     const expected = expectedOf(record.shards);
-    const { transferVerifiedS } = this.#limits;
-    const missing = record.accepted === null ? [`cell ${this.#cell} has not accepted it`] : [];
+    const { transferVerifiedS } = this.#part.limits;
+    const missing = record.accepted === null ? [`cell ${this.#part.cell} has not accepted it`] : [];
     for (const side of SIDES) {
-      const cell = side === "from" ? from : this.#cell;
+      const cell = side === "from" ? from : this.#part.cell;
       const report = record.reports[side];
       // The other cell reads this too, so it has no count (Y7).
       if (report === null) missing.push(`cell ${cell} has not reported its rows`);
@@ -402,8 +384,8 @@ export class Transfers {
 
   /** A report from the future has no age, because the clock went back (M4). */
   #isFresh({ atMs }: StoredReport): boolean {
-    const ageMs = this.#clock.now() - atMs;
-    return ageMs >= 0 && ageMs <= this.#limits.transferVerifiedS * 1_000;
+    const ageMs = this.#part.ports.clock.now() - atMs;
+    return ageMs >= 0 && ageMs <= this.#part.limits.transferVerifiedS * 1_000;
   }
 
   #reportOf(report: StoredReport | null, expected: DigestedClaims): TransferReport | null {
@@ -413,11 +395,11 @@ export class Transfers {
   }
 
   #stepSince({ atMs, by, keyId, reason }: StoredStep): TransferStep {
-    return { atMs, ageMs: Math.max(0, this.#clock.now() - atMs), by, keyId, reason };
+    return { atMs, ageMs: Math.max(0, this.#part.ports.clock.now() - atMs), by, keyId, reason };
   }
 
   #stepOf({ party, caller, reason }: TransferCall): StoredStep {
-    return { atMs: this.#clock.now(), by: party, keyId: caller.keyId, reason: reason ?? null };
+    return { atMs: this.#part.ports.clock.now(), by: party, keyId: caller.keyId, reason: reason ?? null };
   }
 
   #notAllowed(step: keyof typeof ALLOWED, party: TransferParty): Refusal | undefined {
@@ -427,7 +409,7 @@ export class Transfers {
   }
 
   #auditRefusal({ party }: TransferCall): Refusal | undefined {
-    return party === "operator" ? this.#audit.refusal : undefined;
+    return party === "operator" ? this.#part.audit.refusal : undefined;
   }
 
   /**
@@ -438,11 +420,11 @@ export class Transfers {
     const { caller, requestId, reason = null, transfer, party } = call;
     const isAgreed = action === "accept_transfer" || before.record.accepted !== null;
     if (party !== "operator" && (!isAgreed || action === "report_transfer")) return;
-    this.#audit.append(
+    this.#part.audit.append(
       { keyId: caller.keyId, requestId, reason },
       {
         action,
-        cell: this.#cell,
+        cell: this.#part.cell,
         target: transfer,
         before: { state: before.state },
         after: { ...after, by: party },

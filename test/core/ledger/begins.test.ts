@@ -256,7 +256,7 @@ test("[M6] [B6] while shards hang, the releases of begins that have ended do not
       if (!answer.ok && answer.refusal.reason !== "TOO_MANY_BEGINS") begun += 1;
     });
     await c.clock.pass(200);
-    const links = privatePath(c.ledger("1").object, "#links.#links") as Map<number, object>;
+    const links = privatePath(c.ledger("1").object, "#part.links.#links") as Map<number, object>;
     for (const link of links.values())
       for (const queue of ["#prepares", "#decisions"] as const)
         longest[queue] = Math.max(longest[queue], (privateField(link, queue) as unknown[]).length);

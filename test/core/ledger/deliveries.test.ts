@@ -232,7 +232,7 @@ function insertGranted(c: Cluster, count: number, payload?: string): string[] {
 }
 
 const inMemory = (c: Cluster, field: string): number =>
-  (privatePath(c.ledger("1").object, `#deliveries.${field}`) as Map<string, unknown>).size;
+  (privatePath(c.ledger("1").object, `#part.deliveries.${field}`) as Map<string, unknown>).size;
 
 async function commitAll(c: Cluster, leases: readonly string[]): Promise<void> {
   for (let from = 0; from < leases.length; from += 500) {
@@ -281,7 +281,7 @@ test("[M6] decisions that are sent at a time have a limited size, also after a r
   c.fate = loseDecisions;
   const bytes: number[] = [];
   c.fate = (call) => {
-    bytes.push(privatePath(c.ledger("1").object, "#deliveries.#batchBytes") as number);
+    bytes.push(privatePath(c.ledger("1").object, "#part.deliveries.#batchBytes") as number);
     return loseDecisions(call);
   };
   await commitAll(c, leases);
@@ -293,7 +293,7 @@ test("[M6] decisions that are sent at a time have a limited size, also after a r
   c.fate = () => "deliver";
   await c.pass(600_000);
   expect([await unapplied(c), kept(c)]).toEqual([0, 0]);
-  expect(privatePath(c.ledger("1").object, "#deliveries.#batchBytes")).toBe(0);
+  expect(privatePath(c.ledger("1").object, "#part.deliveries.#batchBytes")).toBe(0);
 });
 
 test("[M6] [C2] applied decisions that wait for the alarm take limited memory", async () => {

@@ -7,7 +7,7 @@ import { Cluster, type Call } from "../../support/cluster.ts";
 import type { Begins } from "../../../src/core/ledger/begins.ts";
 import openapi from "../../../openapi.json" with { type: "json" };
 import { beginRequest, callerOf, decideRequest } from "../../support/ops.ts";
-import { privateField } from "../../support/private-fields.ts";
+import { privatePath } from "../../support/private-fields.ts";
 
 /** No sweep runs, so only deliveries of the ledger apply decisions. */
 const start = (limits: Partial<Limits> = {}): Promise<Cluster> =>
@@ -269,7 +269,7 @@ test("[S3] a ledger keeps room for each grant, each decision and each fence", as
   const reasonBytes = 1_000;
   const neededBy = async (fences: number) => {
     const c = await start({ fences, reasonBytes });
-    const begins = privateField(c.ledger("1").object, "#begins") as Begins;
+    const begins = privatePath(c.ledger("1").object, "#part.begins") as Begins;
     return { c, begins, reserved: () => begins.neededBytes() - c.ledger("1").sql.sizeBytes() };
   };
   const { c, begins, reserved } = await neededBy(0);
