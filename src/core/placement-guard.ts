@@ -9,7 +9,7 @@ import type { Answer, Ports } from "./ports.ts";
 import { refused, type Refusal } from "./refusal.ts";
 
 /** Stores a placement that the directory has confirmed. It must call `adopt` in the transaction. */
-type Change = (confirmed: Confirmed, adopt: () => void) => void | Promise<void>;
+export type Change = (confirmed: Confirmed, adopt: () => void) => void | Promise<void>;
 
 export interface GuardedObject {
   /** Runs once per instance, before it answers its first message. */

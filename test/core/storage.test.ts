@@ -384,7 +384,7 @@ const proofs: Record<string, Proof> = {
   "ShardLog.#cells": async () => {
     const c = await start();
     const shard = c.shard(0);
-    const log = privateField(shard.object, "#log") as { jumpTo(position: number): void; append(): void };
+    const log = privatePath(shard.object, "#part.log") as { jumpTo(position: number): void; append(): void };
     shard.sql.transaction(["exchange"], () => {
       for (let n = 0; n < 16_500; n += 1) log.append();
     });
@@ -397,7 +397,7 @@ const proofs: Record<string, Proof> = {
   ),
   "ChangeNotes.#noted": async () => {
     const c = await busyCluster();
-    const { changes } = privateField(c.shard(0).object, "#log") as { changes: object };
+    const { changes } = privatePath(c.shard(0).object, "#part.log") as { changes: object };
     return [sizeOf(changes, "#noted"), 0];
   },
   "ChangeNotes.#told": at(
@@ -407,7 +407,7 @@ const proofs: Record<string, Proof> = {
   "ShardLog.#held": async () => {
     const c = await start();
     const shard = c.shard(0);
-    const log = privateField(shard.object, "#log") as { noteHeld(keyHash: string): void; append(): void };
+    const log = privatePath(shard.object, "#part.log") as { noteHeld(keyHash: string): void; append(): void };
     shard.sql.transaction(["exchange"], () => {
       for (let n = 0; n < 100; n += 1) log.noteHeld("0123456789abcdef");
       log.append();

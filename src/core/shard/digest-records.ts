@@ -44,29 +44,21 @@ const START: DigestCursor = { scan: { behind: FIRST_HOLD, held: [] }, range: 0, 
 /** A digest that proves nothing. */
 const VOID: RangeDigest = { count: 0, words: [0, 0, 0, 0], held: true, newestUpdatedAtMs: null };
 
+interface Needs {
+  readonly store: Pick<ShardStore, "holdsOn">;
+  readonly scans: ScanStore;
+  readonly changes: ChangeCounts;
+  readonly inquirer: Pick<Inquirer, "inquire">;
+  readonly claimReads: ClaimReads;
+  readonly limits: Pick<Limits, "scanRows">;
+}
+
 /** Digests of ranges of a cell's claims (R4). It keeps nothing in memory between two calls. */
 export class DigestReader {
-  readonly #store: Pick<ShardStore, "holdsOn">;
-  readonly #scans: ScanStore;
-  readonly #changes: ChangeCounts;
-  readonly #reads: ClaimReads;
-  readonly #inquirer: Pick<Inquirer, "inquire">;
-  readonly #scanRows: number;
+  readonly #part: Needs;
 
-  constructor(
-    store: Pick<ShardStore, "holdsOn">,
-    scans: ScanStore,
-    changes: ChangeCounts,
-    reads: ClaimReads,
-    inquirer: Pick<Inquirer, "inquire">,
-    { scanRows }: Pick<Limits, "scanRows">,
-  ) {
-    this.#store = store;
-    this.#scans = scans;
-    this.#changes = changes;
-    this.#reads = reads;
-    this.#inquirer = inquirer;
-    this.#scanRows = scanRows;
+  constructor(part: Needs) {
+    this.#part = part;
   }
 
   /**
@@ -75,7 +67,7 @@ export class DigestReader {
    * have what an acknowledged decision has changed.
    */
   async digestRecords(question: DigestQuestion): Promise<Result<DigestRecordsAnswer>> {
-    const first = await this.#reads.run(question.cell, () => {
+    const first = await this.#part.claimReads.run(question.cell, () => {
       const reading = this.#reading(question);
       const scan = reading.scanHolds();
       const value = scan.touching.length > 0 ? { scan } : { answer: reading.answer(scan) };
@@ -84,8 +76,8 @@ export class DigestReader {
     if (!first.ok) return first;
     if (first.value.answer !== undefined) return ok(first.value.answer);
     const { scan } = first.value;
-    await this.#inquirer.inquire(scan.touching, question.traces);
-    return this.#reads.run(question.cell, () => {
+    await this.#part.inquirer.inquire(scan.touching, question.traces);
+    return this.#part.claimReads.run(question.cell, () => {
       const reading = this.#reading(question);
       reading.count(scan.touching.length);
       const touching = this.#stillThere(scan.touching);
@@ -94,13 +86,13 @@ export class DigestReader {
   }
 
   #reading(question: DigestQuestion): DigestReading {
-    return new DigestReading(this.#scans, this.#changes, this.#scanRows, question);
+    return new DigestReading(this.#part.scans, this.#part.changes, this.#part.limits.scanRows, question);
   }
 
   /** The holds that have not ended meanwhile. Those that began meanwhile are newer than the call. */
   #stillThere(asked: readonly TouchingHoldRow[]): TouchingHoldRow[] {
     const keys = asked.map(({ bucket_type: type, canonical }) => ({ type, canonical }));
-    const found = this.#store.holdsOn(keys);
+    const found = this.#part.store.holdsOn(keys);
     return asked.filter((hold) => {
       const now = found.get(bucketText(hold.bucket_type, hold.canonical));
       return now !== undefined && executionKey(now) === executionKey(hold);

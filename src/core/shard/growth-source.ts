@@ -87,6 +87,19 @@ interface Batch {
 /** How a message to a target ended. `stopped`: nothing more can be sent to it now. */
 type Sent = "received" | "active" | "restart" | "stopped";
 
+interface Needs {
+  readonly index: number;
+  readonly ports: Pick<Ports, "sql" | "clock" | "randomness" | "log">;
+  readonly limits: Limits;
+  readonly names: MovedNames;
+  readonly ranges: Pick<RangeHolds, "size">;
+  readonly log: ShardLog;
+  readonly history: History;
+  readonly commits: GroupCommit;
+  readonly peers: Pick<Peers, "shard">;
+  readonly placementGuard: PlacementGuard;
+}
+
 /**
  * A shard that gives names to others (G4, G6, G7). Without a growth, it does nothing.
  *
@@ -94,16 +107,7 @@ type Sent = "received" | "active" | "restart" | "stopped";
  * read is sent again.
  */
 export class GrowthSource {
-  readonly #index: number;
-  readonly #ports: Pick<Ports, "sql" | "clock" | "randomness" | "log">;
-  readonly #limits: Limits;
-  readonly #names: MovedNames;
-  readonly #ranges: Pick<RangeHolds, "size">;
-  readonly #log: ShardLog;
-  readonly #history: History;
-  readonly #guard: PlacementGuard;
-  readonly #commits: GroupCommit;
-  readonly #peers: Pick<Peers, "shard">;
+  readonly #part: Needs;
   #growth: StoredGrowth | undefined;
   #lastChange: number;
   /** Whether every target has said, in one step, that it has all that it was sent. */
@@ -112,31 +116,11 @@ export class GrowthSource {
   /** The messages that have ended a growth. */
   #aborts = 0;
 
-  constructor(
-    index: number,
-    ports: Pick<Ports, "sql" | "clock" | "randomness" | "log">,
-    limits: Limits,
-    names: MovedNames,
-    ranges: Pick<RangeHolds, "size">,
-    log: ShardLog,
-    history: History,
-    guard: PlacementGuard,
-    commits: GroupCommit,
-    peers: Pick<Peers, "shard">,
-  ) {
-    this.#index = index;
-    this.#ports = ports;
-    this.#limits = limits;
-    this.#names = names;
-    this.#ranges = ranges;
-    this.#log = log;
-    this.#history = history;
-    this.#guard = guard;
-    this.#commits = commits;
-    this.#peers = peers;
-    const stored = readMeta(ports.sql, "growth_source");
+  constructor(part: Needs) {
+    this.#part = part;
+    const stored = readMeta(part.ports.sql, "growth_source");
     if (typeof stored === "string") this.#growth = JSON.parse(stored) as StoredGrowth;
-    this.#lastChange = names.lastChange();
+    this.#lastChange = part.names.lastChange();
   }
 
   /** Whether all rows here are names that this shard serves. */
@@ -150,8 +134,8 @@ export class GrowthSource {
    */
   get hasWork(): boolean {
     const growth = this.#growth;
-    if (growth?.isFenced !== true || this.#isDone(growth) || this.#history.isLost) return false;
-    return this.#isHandedOver(growth) || this.#ranges.size === 0;
+    if (growth?.isFenced !== true || this.#isDone(growth) || this.#part.history.isLost) return false;
+    return this.#isHandedOver(growth) || this.#part.ranges.size === 0;
   }
 
   /** Whether names are copied, handed over or deleted. Then no transfer can get a range hold (G10). */
@@ -166,7 +150,7 @@ export class GrowthSource {
   /** What a new shard may lack to which this one has handed over. Undefined: it has not. */
   handedOverTo(shard: number): HandedOver | undefined {
     if (this.#givesTo.includes(shard)) return undefined;
-    return { point: this.#history.point ?? null, ledgers: this.#log.ledgerPoints };
+    return { point: this.#part.history.point ?? null, ledgers: this.#part.log.ledgerPoints };
   }
 
   /** The shards that have not confirmed yet that they serve what they get from this one. */
@@ -180,7 +164,7 @@ export class GrowthSource {
     const growth = this.#growth;
     if (growth === undefined)
       return {
-        shard: this.#index,
+        shard: this.#part.index,
         growth: null,
         state: "none",
         copied: 0,
@@ -189,7 +173,7 @@ export class GrowthSource {
         waitsFor: this.#waitsFor,
       };
     const { id, copied, cleaned, isFenced, cursor } = growth;
-    const waiting = this.#names.countChanged();
+    const waiting = this.#part.names.countChanged();
     const state = isFenced
       ? this.#isHandedOver(growth)
         ? growth.isCleaned
@@ -199,12 +183,12 @@ export class GrowthSource {
       : cursor === null && this.#isChecked
         ? "copied"
         : "copying";
-    return { shard: this.#index, growth: id, state, copied, waiting, cleaned, waitsFor: this.#waitsFor };
+    return { shard: this.#part.index, growth: id, state, copied, waiting, cleaned, waitsFor: this.#waitsFor };
   }
 
   get #waitsFor(): GrowthProgress["waitsFor"] {
-    if (this.#ranges.size > 0) return "transfer";
-    return this.#history.state === "complete" ? null : "reconciliation";
+    if (this.#part.ranges.size > 0) return "transfer";
+    return this.#part.history.state === "complete" ? null : "reconciliation";
   }
 
   /** Must be called in the transaction that makes or ends a hold on a name. */
@@ -212,23 +196,26 @@ export class GrowthSource {
     const growth = this.#growth;
     if (growth === undefined || growth.isFenced || !this.#moves(key, growth)) return;
     this.#lastChange += 1;
-    this.#names.noteChange(key, this.#lastChange);
+    this.#part.names.noteChange(key, this.#lastChange);
   }
 
   /** Does some of the work. Calls at the same time share one step. */
   async step({ growth, rows }: GrowthStep): Promise<Result<GrowthProgress>> {
-    if (growth.phase === "copying" && this.#ranges.size > 0) return blockedByTransfer(this.#index);
+    if (growth.phase === "copying" && this.#part.ranges.size > 0) return blockedByTransfer(this.#part.index);
     if (growth.phase === "aborted") await this.#abort(growth);
     else if (growth.phase === "concluded") await this.#conclude(growth);
     else if (growth.phase !== "cut") await this.#prepare(growth);
-    else await this.#guard.learn(placementMismatch(placementOf(growth.to), placementOf(growth.from)));
+    else
+      await this.#part.placementGuard.learn(
+        placementMismatch(placementOf(growth.to), placementOf(growth.from)),
+      );
     await this.work(rows);
-    const { refusal } = this.#history;
+    const { refusal } = this.#part.history;
     if (refusal !== undefined) return { ok: false, refusal };
     const { progress } = this;
     if (progress.state !== "none" || (growth.phase !== "cut" && growth.phase !== "concluded"))
       return ok(progress);
-    const isDone = this.#guard.placement === placementOf(growth.to);
+    const isDone = this.#part.placementGuard.placement === placementOf(growth.to);
     return ok(isDone ? { ...progress, growth: growth.id, state: "done" } : progress);
   }
 
@@ -237,11 +224,11 @@ export class GrowthSource {
     if (this.#growth?.id === growth.id || (this.#growth?.isFenced === true && !this.#growth.isCleaned))
       return;
     const aborts = this.#aborts;
-    if (!(await this.#guard.hasStarted(growth))) return;
-    await this.#commits.submit("copy", () => {
+    if (!(await this.#part.placementGuard.hasStarted(growth))) return;
+    await this.#part.commits.submit("copy", () => {
       // Another message may have changed the placement during the wait (M1), or have ended this growth.
-      if (this.#aborts !== aborts || this.#ranges.size > 0) return;
-      if (this.#guard.placement !== placementOf(growth.from)) return;
+      if (this.#aborts !== aborts || this.#part.ranges.size > 0) return;
+      if (this.#part.placementGuard.placement !== placementOf(growth.from)) return;
       if (this.#growth === undefined || isEarlier(this.#growth, growth)) this.#begin(growth, false);
     });
   }
@@ -249,7 +236,7 @@ export class GrowthSource {
   /** Drops what an aborted growth has left. Another one may have begun meanwhile. */
   async #abort({ id }: AbortedGrowth): Promise<void> {
     this.#aborts += 1;
-    await this.#commits.submit("copy", () => {
+    await this.#part.commits.submit("copy", () => {
       const growth = this.#growth;
       if (growth?.id === id && !growth.isFenced) this.#forget();
     });
@@ -257,7 +244,7 @@ export class GrowthSource {
 
   /** Forgets a growth, once every ledger has told what it has seen of this shard (G7). */
   async #conclude({ id }: ConcludedGrowth): Promise<void> {
-    await this.#commits.submit("clean", () => {
+    await this.#part.commits.submit("clean", () => {
       const growth = this.#growth;
       if (growth?.id === id && this.#isDone(growth)) this.#forget();
     });
@@ -265,13 +252,13 @@ export class GrowthSource {
 
   #begin({ id, from, to, position }: Growth, isFenced: boolean): void {
     this.#isChecked = false;
-    this.#names.forgetAllChanges();
+    this.#part.names.forgetAllChanges();
     this.#store({
       id,
       from,
       to,
       position,
-      copy: this.#ports.randomness.uuid(),
+      copy: this.#part.ports.randomness.uuid(),
       cursor: FIRST_NAME,
       copied: 0,
       isFenced,
@@ -296,7 +283,7 @@ export class GrowthSource {
     if (this.#growth?.id === growth.id) this.#store({ ...this.#growth, isFenced: true });
     else this.#begin(growth, true);
     // A shard that is lost changes nothing of its history (H4).
-    if (!this.#history.isLost) this.#log.reset();
+    if (!this.#part.history.isLost) this.#part.log.reset();
   }
 
   /**
@@ -325,14 +312,14 @@ export class GrowthSource {
 
   #restart(growth: StoredGrowth): void {
     this.#isChecked = false;
-    this.#names.forgetAllChanges();
+    this.#part.names.forgetAllChanges();
     const targets = Object.entries(growth.targets).map(([shard, target]): [string, Target] => [
       shard,
       target.isActive ? target : newTarget(target.seen),
     ]);
     this.#store({
       ...growth,
-      copy: this.#ports.randomness.uuid(),
+      copy: this.#part.ports.randomness.uuid(),
       cursor: growth.isCleaned ? null : FIRST_NAME,
       copied: growth.isCleaned ? growth.copied : 0,
       targets: Object.fromEntries(targets),
@@ -350,7 +337,7 @@ export class GrowthSource {
   async #work(rows: number, mostDeleted: number): Promise<void> {
     const asked = new Set<number>();
     let cleaned = 0;
-    for (let left = rows; left > 0 && this.#growth !== undefined && !this.#history.isLost;) {
+    for (let left = rows; left > 0 && this.#growth !== undefined && !this.#part.history.isLost;) {
       const growth = this.#growth;
       if (growth.isFenced && this.#isHandedOver(growth)) {
         if (growth.isCleaned) return;
@@ -376,15 +363,15 @@ export class GrowthSource {
         return;
       }
       // After a loss, range holds may be back. The transfers rewrite their claims first (G10).
-      if (this.#ranges.size > 0 && !growth.isCleaned) return;
+      if (this.#part.ranges.size > 0 && !growth.isCleaned) return;
       // What is told of this shard must be durable (H2).
-      await this.#ports.sql.flush();
-      const sent = await fanOut([...batch.byTarget], this.#limits.fanOut, async ([shard, names]) => {
+      await this.#part.ports.sql.flush();
+      const sent = await fanOut([...batch.byTarget], this.#part.limits.fanOut, async ([shard, names]) => {
         asked.add(shard);
         return this.#send(batch, shard, names, isLast);
       });
       if (sent.includes("restart")) {
-        await this.#commits.submit("copy", () => {
+        await this.#part.commits.submit("copy", () => {
           if (this.#growth?.copy === batch.copy) this.#restart(this.#growth);
         });
         return;
@@ -402,14 +389,14 @@ export class GrowthSource {
   /** Reads the next names of the first pass, and then those that have changed since they were read. */
   #read(growth: StoredGrowth, limit: number): Batch {
     const { copy, cursor } = growth;
-    const point = this.#history.pointOfRows(this.#log.position) ?? null;
-    const page = cursor === null ? undefined : this.#names.page(cursor, limit);
-    const changed = page === undefined ? this.#names.changed(limit) : [];
+    const point = this.#part.history.pointOfRows(this.#part.log.position) ?? null;
+    const page = cursor === null ? undefined : this.#part.names.page(cursor, limit);
+    const changed = page === undefined ? this.#part.names.changed(limit) : [];
     // A shard that went back may have rows of an earlier growth that it has handed over (G4).
     const keys = (page?.keys ?? changed).filter(
-      (key) => this.#targetOf(key, growth) >= growth.from && this.#sourceOf(key, growth) === this.#index,
+      (key) => this.#targetOf(key, growth) >= growth.from && this.#sourceOf(key, growth) === this.#part.index,
     );
-    const names = this.#names.read(keys);
+    const names = this.#part.names.read(keys);
     return {
       copy,
       byTarget: Map.groupBy(names, (name) => this.#targetOf(name, growth)),
@@ -425,12 +412,12 @@ export class GrowthSource {
   /** Stores that a batch was sent. */
   async #advance(batch: Batch): Promise<void> {
     if (batch.rows === 0 && this.#growth?.cursor === null) return;
-    await this.#commits.submit(
+    await this.#part.commits.submit(
       "copy",
       () => {
         const growth = this.#growth;
         if (growth?.copy !== batch.copy) return;
-        this.#names.forgetChanges(batch.changed);
+        this.#part.names.forgetChanges(batch.changed);
         this.#store({ ...growth, cursor: batch.next, copied: growth.copied + batch.copied });
       },
       { weight: batch.changed.length + 8 },
@@ -441,13 +428,13 @@ export class GrowthSource {
     for (let repeat = 0; repeat < MOST_REPEATS; repeat += 1) {
       const growth = this.#growth;
       const target = growth?.targets[shard];
-      if (growth?.copy !== batch.copy || target === undefined || this.#history.isLost) return "stopped";
-      const answer = await ask(this.#ports.clock, this.#limits.exchangeTimeoutMs, () =>
-        this.#peers.shard(shard).receive(this.#message(growth, target, batch, names, isComplete)),
+      if (growth?.copy !== batch.copy || target === undefined || this.#part.history.isLost) return "stopped";
+      const answer = await ask(this.#part.ports.clock, this.#part.limits.exchangeTimeoutMs, () =>
+        this.#part.peers.shard(shard).receive(this.#message(growth, target, batch, names, isComplete)),
       );
       if (answer.kind !== "ok" || this.#growth?.copy !== batch.copy) return "stopped";
       const { state, point, seen } = answer.value;
-      if (seen !== null && this.#history.refuse(seen, `shard ${shard}`) !== undefined) return "stopped";
+      if (seen !== null && this.#part.history.refuse(seen, `shard ${shard}`) !== undefined) return "stopped";
       // A target that lacks something may have gone back to before its first change (G5).
       const newest = state === "unknown" ? point : (point ?? target.seen);
       const now: Target = { ...target, seen: newest, checked: seen ?? target.checked };
@@ -456,7 +443,7 @@ export class GrowthSource {
         if (!this.#growth.isFenced) {
           // The target was told that this shard serves these names no more: this shard went back.
           const to = placementOf(growth.to);
-          await this.#guard.learn(placementMismatch(to, placementOf(growth.from)));
+          await this.#part.placementGuard.learn(placementMismatch(to, placementOf(growth.from)));
           return "stopped";
         }
         now.isActive = true;
@@ -470,7 +457,7 @@ export class GrowthSource {
   }
 
   #storeTarget(batch: Batch, shard: number, target: Target): Promise<unknown> {
-    return this.#commits.submit("copy", () => {
+    return this.#part.commits.submit("copy", () => {
       if (this.#growth?.copy !== batch.copy) return;
       this.#store({ ...this.#growth, targets: { ...this.#growth.targets, [shard]: target } });
     });
@@ -488,35 +475,35 @@ export class GrowthSource {
       placement: placementOf(isFenced ? to : from),
       ...(seen === null ? {} : { seen }),
       growth: { id, from, to, position },
-      source: this.#index,
+      source: this.#part.index,
       copy,
       confirmed,
       point,
       checked,
       names: [...names],
-      ledgers: isComplete ? this.#log.ledgerPoints : {},
+      ledgers: isComplete ? this.#part.log.ledgerPoints : {},
       isComplete,
-      isReconciling: this.#history.state === "reconciling",
+      isReconciling: this.#part.history.state === "reconciling",
       loss,
     };
   }
 
   /** Deletes names that other shards serve by now. Returns the number of rows that were read. */
   #clean(growth: StoredGrowth, limit: number): Promise<Result<number>> {
-    return this.#commits.submit(
+    return this.#part.commits.submit(
       "clean",
       () => {
         if (this.#growth?.id !== growth.id) return ok(limit);
         if (growth.clean === null) {
           const hasMoved = (key: BucketKey): boolean => this.#moves(key, growth);
-          const next = this.#names.deletePast(growth.cleanPast, limit, hasMoved);
+          const next = this.#part.names.deletePast(growth.cleanPast, limit, hasMoved);
           if (next === null) this.#cleanedAll(this.#growth);
           else this.#store({ ...this.#growth, cleanPast: next });
           return ok(limit);
         }
-        const { keys, next } = this.#names.page(growth.clean, limit);
+        const { keys, next } = this.#part.names.page(growth.clean, limit);
         const moved = keys.filter((key) => this.#moves(key, growth));
-        this.#names.delete(moved);
+        this.#part.names.delete(moved);
         this.#store({ ...this.#growth, clean: next, cleaned: this.#growth.cleaned + moved.length });
         return ok(Math.max(1, keys.length));
       },
@@ -526,7 +513,7 @@ export class GrowthSource {
 
   #cleanedAll(growth: StoredGrowth): void {
     if (growth.isConcluded) return this.#forget();
-    this.#names.forgetAllChanges();
+    this.#part.names.forgetAllChanges();
     this.#store({ ...growth, isCleaned: true });
   }
 
@@ -547,18 +534,18 @@ export class GrowthSource {
   }
 
   #moves(key: BucketKey, growth: StoredGrowth): boolean {
-    return this.#targetOf(key, growth) !== this.#index;
+    return this.#targetOf(key, growth) !== this.#part.index;
   }
 
   #store(growth: StoredGrowth): void {
     this.#growth = growth;
-    writeMeta(this.#ports.sql, "growth_source", JSON.stringify(growth));
+    writeMeta(this.#part.ports.sql, "growth_source", JSON.stringify(growth));
   }
 
   #forget(): void {
     this.#growth = undefined;
-    this.#names.forgetAllChanges();
-    deleteMeta(this.#ports.sql, "growth_source");
+    this.#part.names.forgetAllChanges();
+    deleteMeta(this.#part.ports.sql, "growth_source");
   }
 }
 

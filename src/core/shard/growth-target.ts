@@ -37,45 +37,36 @@ interface StoredAbort {
 /** The rows that one transaction reads to find those of an earlier copy (M7). */
 export const WIPE_ROWS = 500;
 
+interface Needs {
+  readonly index: number;
+  readonly ports: Pick<Ports, "sql" | "clock">;
+  readonly names: MovedNames;
+  readonly log: ShardLog;
+  readonly history: History;
+  readonly pastClaims: PastClaims;
+  readonly placementGuard: PlacementGuard;
+}
+
 /**
  * A shard that gets names from others (G4, G5). It serves the names of a source only when the source has said
  * that it serves them no more, and that this shard has all of them. Without a growth, it does nothing.
  */
 export class GrowthTarget {
-  readonly #index: number;
-  readonly #ports: Pick<Ports, "sql" | "clock">;
-  readonly #names: MovedNames;
-  readonly #log: ShardLog;
-  readonly #history: History;
-  readonly #guard: PlacementGuard;
-  readonly #pastClaims: PastClaims;
+  readonly #part: Needs;
   #growth: StoredGrowth | undefined;
   #aborted: StoredAbort | undefined;
   /** By source, the newest incarnation that has accepted a loss which this shard has taken over. */
   #inherited: Record<number, number>;
   #hasChanged = false;
 
-  constructor(
-    index: number,
-    ports: Pick<Ports, "sql" | "clock">,
-    names: MovedNames,
-    log: ShardLog,
-    history: History,
-    guard: PlacementGuard,
-    pastClaims: PastClaims,
-  ) {
-    this.#index = index;
-    this.#ports = ports;
-    this.#names = names;
-    this.#log = log;
-    this.#history = history;
-    this.#guard = guard;
-    this.#pastClaims = pastClaims;
-    const stored = readMeta(ports.sql, "growth_target");
+  constructor(part: Needs) {
+    this.#part = part;
+    const { sql } = part.ports;
+    const stored = readMeta(sql, "growth_target");
     if (typeof stored === "string") this.#growth = JSON.parse(stored) as StoredGrowth;
-    const aborted = readMeta(ports.sql, "aborted_growth");
+    const aborted = readMeta(sql, "aborted_growth");
     if (typeof aborted === "string") this.#aborted = JSON.parse(aborted) as StoredAbort;
-    const inherited = readMeta(ports.sql, "inherited_losses");
+    const inherited = readMeta(sql, "inherited_losses");
     this.#inherited = typeof inherited === "string" ? (JSON.parse(inherited) as Record<number, number>) : {};
   }
 
@@ -86,12 +77,12 @@ export class GrowthTarget {
 
   /** Whether no placement with this shard was ever in force, so that all names here are copies (G5). */
   get hasOnlyCopies(): boolean {
-    return this.#guard.placement === undefined;
+    return this.#part.placementGuard.placement === undefined;
   }
 
   /** Whether copies of an aborted growth are left to delete. */
   get hasCopiesToDrop(): boolean {
-    return this.hasOnlyCopies && !this.#history.isLost && (this.#aborted?.cursor ?? null) !== null;
+    return this.hasOnlyCopies && !this.#part.history.isLost && (this.#aborted?.cursor ?? null) !== null;
   }
 
   serves({ type, canonical }: BucketKey): boolean {
@@ -116,7 +107,7 @@ export class GrowthTarget {
 
   /** Must be called in the transaction that confirms the first placement, if its growth still runs. */
   expect({ id, from, to, position }: Growth): void {
-    if (this.#growth?.id === id || this.#index < from || this.#index >= to) return;
+    if (this.#growth?.id === id || this.#part.index < from || this.#part.index >= to) return;
     this.#store({ id, from, to, position, sources: {} });
   }
 
@@ -166,9 +157,9 @@ export class GrowthTarget {
   /** Stores names. Runs inside a transaction. */
   receive(message: Receive): Result<Received> {
     const { growth, source, copy, point, checked, confirmed } = message;
-    const current = this.#guard.placement;
+    const current = this.#part.placementGuard.placement;
     if (current !== undefined && current !== placementOf(growth.to))
-      return refused("FAILED_PRECONDITION", `shard ${this.#index} has placement ${current}`, {
+      return refused("FAILED_PRECONDITION", `shard ${this.#part.index} has placement ${current}`, {
         reason: "GROWTH_UNKNOWN",
       });
     // All that this shard was to get is here.
@@ -192,7 +183,7 @@ export class GrowthTarget {
       const own = message.names.filter(
         ({ type, canonical }) => shardOf(type, canonical, growth.from) === source,
       );
-      this.#names.write(
+      this.#part.names.write(
         own.map((name) => ({
           ...name,
           hold: name.hold === null ? null : { ...name.hold, granted_by: name.hold.granted_by ?? source },
@@ -231,9 +222,9 @@ export class GrowthTarget {
   #delete(from: NameCursor | null, isLeft: (key: BucketKey) => boolean): NameCursor | null {
     let cursor = from;
     for (let left = WIPE_ROWS; cursor !== null && left > 0;) {
-      const { keys, next } = this.#names.page(cursor, left);
+      const { keys, next } = this.#part.names.page(cursor, left);
       left -= keys.length;
-      this.#names.delete(keys.filter(isLeft));
+      this.#part.names.delete(keys.filter(isLeft));
       cursor = next;
     }
     return cursor;
@@ -244,9 +235,9 @@ export class GrowthTarget {
     const { growth, source, point, isReconciling } = message;
     copy.isActive = true;
     this.#takeOver(message);
-    this.#guard.adopt(placementOf(growth.to));
+    this.#part.placementGuard.adopt(placementOf(growth.to));
     // Names that the source has lost look free, and only their owners' verification may take them.
-    if (isReconciling) this.#history.inheritLoss(`shard ${source}`);
+    if (isReconciling) this.#part.history.inheritLoss(`shard ${source}`);
     this.#inherit(message);
     this.#forgetIfComplete();
     return this.#changed("active", point);
@@ -264,9 +255,9 @@ export class GrowthTarget {
   #inherit({ source, loss }: Receive): void {
     if (loss <= (this.#inherited[source] ?? 0)) return;
     this.#inherited = { ...this.#inherited, [source]: loss };
-    writeMeta(this.#ports.sql, "inherited_losses", JSON.stringify(this.#inherited));
-    this.#history.inheritLoss(`shard ${source}`);
-    this.#pastClaims.incompleteBefore(this.#ports.clock.now());
+    writeMeta(this.#part.ports.sql, "inherited_losses", JSON.stringify(this.#inherited));
+    this.#part.history.inheritLoss(`shard ${source}`);
+    this.#part.pastClaims.incompleteBefore(this.#part.ports.clock.now());
     this.#hasChanged = true;
   }
 
@@ -276,9 +267,9 @@ export class GrowthTarget {
    */
   #takeOver({ point, ledgers }: HandedOver): void {
     // A ledger that has forgotten the lease of a hold that moves must notice that here, too (H3, H4).
-    for (const [cell, seen] of Object.entries(ledgers)) this.#log.noteLater(cell, seen);
-    this.#log.jumpTo(point?.position ?? 0);
-    this.#pastClaims.incompleteBefore(this.#ports.clock.now());
+    for (const [cell, seen] of Object.entries(ledgers)) this.#part.log.noteLater(cell, seen);
+    this.#part.log.jumpTo(point?.position ?? 0);
+    this.#part.pastClaims.incompleteBefore(this.#part.ports.clock.now());
   }
 
   #forgetIfComplete(): void {
@@ -299,7 +290,7 @@ export class GrowthTarget {
   #storeAbort(aborted: StoredAbort): void {
     this.#aborted = aborted;
     this.#hasChanged = true;
-    writeMeta(this.#ports.sql, "aborted_growth", JSON.stringify(aborted));
+    writeMeta(this.#part.ports.sql, "aborted_growth", JSON.stringify(aborted));
   }
 
   /** Each source of a growth begins with a copy, and deletes then what is left of an aborted one. */
@@ -308,12 +299,12 @@ export class GrowthTarget {
       this.#storeAbort({ ...this.#aborted, cursor: null });
     this.#growth = growth;
     this.#hasChanged = true;
-    writeMeta(this.#ports.sql, "growth_target", JSON.stringify(growth));
+    writeMeta(this.#part.ports.sql, "growth_target", JSON.stringify(growth));
   }
 
   #forget(): void {
     this.#growth = undefined;
-    deleteMeta(this.#ports.sql, "growth_target");
+    deleteMeta(this.#part.ports.sql, "growth_target");
   }
 }
 

@@ -49,54 +49,34 @@ interface CarriedOut {
   cleared: Promise<boolean>;
 }
 
+interface Needs {
+  readonly ports: Ports;
+  readonly limits: Limits;
+  readonly store: ShardStore;
+  readonly ranges: RangeHolds;
+  readonly transfers: ShardTransfers;
+  readonly log: ShardLog;
+  readonly history: History;
+  readonly placementGuard: PlacementGuard;
+  readonly commits: GroupCommit;
+  readonly peers: Pick<Peers, "ledger">;
+  readonly serves: (key: BucketKey) => boolean;
+  readonly index: number;
+}
+
 /** Asks the ledgers that own holds about them, and carries out their answers (B8). */
 export class Inquirer {
-  readonly #shard: number;
-  readonly #ports: Ports;
-  readonly #limits: Limits;
-  readonly #store: ShardStore;
-  readonly #ranges: RangeHolds;
-  readonly #transfers: ShardTransfers;
-  readonly #log: ShardLog;
-  readonly #history: History;
-  readonly #placementGuard: PlacementGuard;
-  readonly #commits: GroupCommit;
-  readonly #peers: Pick<Peers, "ledger">;
-  readonly #serves: (key: BucketKey) => boolean;
+  readonly #part: Needs;
   readonly #queue = new InquiryQueue((cell, holds, traces) => this.#carryOut(cell, holds, traces));
 
-  constructor(
-    shard: number,
-    ports: Ports,
-    limits: Limits,
-    store: ShardStore,
-    ranges: RangeHolds,
-    transfers: ShardTransfers,
-    log: ShardLog,
-    history: History,
-    placementGuard: PlacementGuard,
-    commits: GroupCommit,
-    peers: Pick<Peers, "ledger">,
-    serves: (key: BucketKey) => boolean,
-  ) {
-    this.#shard = shard;
-    this.#ports = ports;
-    this.#limits = limits;
-    this.#store = store;
-    this.#ranges = ranges;
-    this.#transfers = transfers;
-    this.#log = log;
-    this.#history = history;
-    this.#placementGuard = placementGuard;
-    this.#commits = commits;
-    this.#peers = peers;
-    this.#serves = serves;
+  constructor(part: Needs) {
+    this.#part = part;
   }
 
   async settle(keys: readonly HeldKey[], traces: Traces): Promise<HoldState[]> {
-    const found = this.#store.holdsOn(keys);
+    const found = this.#part.store.holdsOn(keys);
     const holds = keys.map(({ type, canonical, range }) =>
-      range === undefined ? found.get(bucketText(type, canonical)) : this.#ranges.on(range),
+      range === undefined ? found.get(bucketText(type, canonical)) : this.#part.ranges.on(range),
     );
     const verdicts = await this.inquire(
       holds.filter((hold) => hold !== undefined),
@@ -105,7 +85,7 @@ export class Inquirer {
     return holds.map((hold) => {
       if (hold === undefined) return "free";
       // A transfer that was cut holds its scope until all claims are rewritten.
-      if (isRange(hold) && this.#ranges.on(rangeOf(hold))?.cut_at_ms != null) return "unknown";
+      if (isRange(hold) && this.#part.ranges.on(rangeOf(hold))?.cut_at_ms != null) return "unknown";
       return VERDICT_STATES[verdicts.get(executionKey(hold)) ?? "unknown"];
     });
   }
@@ -118,9 +98,9 @@ export class Inquirer {
   async inquire(asked: readonly AskedHold[], traces?: Traces): Promise<Map<string, Verdict>> {
     const verdicts = new Map<string, Verdict>(asked.map((hold) => [executionKey(hold), "unknown"]));
     // Other shards ask about what they serve. A range hold is of this shard.
-    const served = asked.filter((hold) => isRange(hold) || this.#serves(keyOf(hold)));
+    const served = asked.filter((hold) => isRange(hold) || this.#part.serves(keyOf(hold)));
     const byCell = Map.groupBy(served, ({ cell }) => cell);
-    await fanOut([...byCell], this.#limits.fanOut, async ([cell, holds]) => {
+    await fanOut([...byCell], this.#part.limits.fanOut, async ([cell, holds]) => {
       const answers = await this.#queue.ask(cell, holds, traces);
       for (const answer of answers)
         if (await answer.cleared) for (const [key, verdict] of answer.verdicts) verdicts.set(key, verdict);
@@ -137,7 +117,7 @@ export class Inquirer {
     );
     const over = holds.filter((hold) => endedAs(verdicts.get(executionKey(hold))) !== undefined);
     const clears = chunksOf(over, CHUNK_ROWS, clearWeight).map((chunk) =>
-      this.#commits.submit("clear", () => ok(this.#clear(cell, chunk, verdicts, answer)), {
+      this.#part.commits.submit("clear", () => ok(this.#clear(cell, chunk, verdicts, answer)), {
         weight: chunk.reduce((sum, hold) => sum + clearWeight(hold), 0),
       }),
     );
@@ -148,9 +128,9 @@ export class Inquirer {
   }
 
   async #ask(cell: string, asked: readonly ExecutionId[], traces: Traces): Promise<LedgerAnswer | undefined> {
-    const placement = this.#placementGuard.placement;
+    const placement = this.#part.placementGuard.placement;
     // A shard that has lost a part of its history must not change what is left (H4).
-    if (placement === undefined || this.#history.isLost) return undefined;
+    if (placement === undefined || this.#part.history.isLost) return undefined;
     const questions = asked.map(({ lease, incarnation, counter, epoch, granted_by: grantedBy = null }) => ({
       lease,
       incarnation,
@@ -158,19 +138,19 @@ export class Inquirer {
       epoch,
       ...(grantedBy === null ? {} : { grantedBy }),
     }));
-    const seen = this.#log.ledgerPoint(cell);
+    const seen = this.#part.log.ledgerPoint(cell);
     const message: Inquiry = {
       version: MESSAGE_VERSION,
       placement,
       ...(seen === undefined ? {} : { seen }),
       ...sharedTraces([traces]),
-      shard: this.#shard,
+      shard: this.#part.index,
       questions,
     };
-    const answer = await ask(this.#ports.clock, this.#limits.inquiryTimeoutMs, () =>
-      this.#peers.ledger(cell).inquire(message),
+    const answer = await ask(this.#part.ports.clock, this.#part.limits.inquiryTimeoutMs, () =>
+      this.#part.peers.ledger(cell).inquire(message),
     );
-    if (answer.kind === "refused") await this.#placementGuard.learn(answer.refusal);
+    if (answer.kind === "refused") await this.#part.placementGuard.learn(answer.refusal);
     return answer.kind === "ok" && answer.value.verdicts.length === asked.length
       ? { ...answer.value, confirmed: seen ?? null }
       : undefined;
@@ -186,44 +166,44 @@ export class Inquirer {
     verdicts: ReadonlyMap<string, Verdict>,
     answer: LedgerAnswer | undefined,
   ): boolean {
-    if (answer !== undefined && !this.#log.note(cell, answer.point, answer.confirmed)) return false;
-    const now = this.#ports.clock.now();
+    if (answer !== undefined && !this.#part.log.note(cell, answer.point, answer.confirmed)) return false;
+    const now = this.#part.ports.clock.now();
     const holds = over.flatMap((asked) => (isRange(asked) ? [] : [asked]));
-    const found = this.#store.holdsOn(holds.map(keyOf));
+    const found = this.#part.store.holdsOn(holds.map(keyOf));
     const ended: { hold: HoldRow; as: EndedAs }[] = [];
     for (const asked of over) if (isRange(asked)) this.#clearRange(asked, verdicts, now);
     for (const asked of holds) {
       const bucket = bucketText(asked.bucket_type, asked.canonical);
       const hold = found.get(bucket);
       if (hold === undefined || executionKey(hold) !== executionKey(asked)) continue;
-      if (!this.#serves(keyOf(hold))) continue;
+      if (!this.#part.serves(keyOf(hold))) continue;
       const as = endedAs(verdicts.get(executionKey(hold)));
       if (as === undefined) continue;
       found.delete(bucket);
       ended.push({ hold, as });
     }
-    endHolds(this.#store, this.#log, ended, true, now);
+    endHolds(this.#part.store, this.#part.log, ended, true, now);
     return true;
   }
 
   #clearRange(asked: RangeHoldRow, verdicts: ReadonlyMap<string, Verdict>, nowMs: number): void {
-    const range = this.#ranges.on(rangeOf(asked));
+    const range = this.#part.ranges.on(rangeOf(asked));
     if (range === undefined || executionKey(range) !== executionKey(asked)) return;
     const as = endedAs(verdicts.get(executionKey(range)));
-    if (as !== undefined) this.#transfers.end(range, as, nowMs);
+    if (as !== undefined) this.#part.transfers.end(range, as, nowMs);
   }
 
   /** Tells the change feed of leases that are granted, if it was not told before (F3). */
   async tellGranted(asked: readonly HoldRow[], verdicts: ReadonlyMap<string, Verdict>): Promise<void> {
     const granted = asked.filter(
-      (hold) => verdicts.get(executionKey(hold)) === "granted" && !this.#log.changes.isTold(hold),
+      (hold) => verdicts.get(executionKey(hold)) === "granted" && !this.#part.log.changes.isTold(hold),
     );
     if (granted.length === 0) return;
     const executions = new Set(granted.map(executionKey));
-    await this.#commits.submit("clear", () => {
-      for (const hold of this.#store.holdsOn(granted.map(keyOf)).values())
-        if (this.#serves(keyOf(hold)) && executions.has(executionKey(hold)))
-          this.#log.changes.noteGranted(hold);
+    await this.#part.commits.submit("clear", () => {
+      for (const hold of this.#part.store.holdsOn(granted.map(keyOf)).values())
+        if (this.#part.serves(keyOf(hold)) && executions.has(executionKey(hold)))
+          this.#part.log.changes.noteGranted(hold);
     });
   }
 }

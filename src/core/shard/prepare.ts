@@ -7,13 +7,14 @@ import {
   type Prepare,
   type PrepareAnswer,
 } from "../messages.ts";
-import type { Randomness } from "../ports.ts";
 import type { Conflict, ConflictKind } from "../refusal.ts";
 import { sourceOrder } from "../source-order.ts";
 import type { NameQueues } from "./name-queues.ts";
 import { involves, rangeOf, type RangeHoldRow, type RangeHolds } from "./range-holds.ts";
 import { bucketText, type Claimant, type ExecutionId, type Holding, type HoldRow } from "./rows.ts";
 import type { Occupants, ShardStore } from "./store.ts";
+import type { Ports } from "../ports.ts";
+import type { ShardLog } from "./shard-log.ts";
 
 /**
  * How long a caller should wait before it retries a leased bucket. A begin and its commit together usually
@@ -23,38 +24,29 @@ const LEASED_RETRY_AFTER_MS = 1_000;
 
 type Finding = { kind: "clear" } | { kind: "missing" } | { kind: ConflictKind; owner?: "self" | "other" };
 
+interface Needs {
+  readonly store: ShardStore;
+  readonly queues: Pick<NameQueues, "firstBefore">;
+  readonly ranges: Pick<RangeHolds, "on" | "over">;
+  readonly ports: Pick<Ports, "randomness">;
+  readonly log: Pick<ShardLog, "nextEpoch">;
+}
+
 /**
  * Carries out the prepares of one message, in their order. Runs inside a transaction, and does not wait. What
  * the buckets have is read once, and the new holds are written at the end.
  */
 export class Preparation {
-  readonly #store: ShardStore;
-  readonly #randomness: Randomness;
+  readonly #part: Needs;
   readonly #nowMs: number;
-  readonly #nextEpoch: () => number;
-  readonly #queues: Pick<NameQueues, "firstBefore">;
-  readonly #ranges: Pick<RangeHolds, "on" | "over">;
   /** With the holds that were made by earlier prepares of the message. */
   readonly #occupants: Map<string, Occupants>;
   readonly #made: HoldRow[] = [];
 
-  /** @param nextEpoch is called once for each prepare that makes a hold */
-  constructor(
-    store: ShardStore,
-    randomness: Randomness,
-    nowMs: number,
-    nextEpoch: () => number,
-    queues: Pick<NameQueues, "firstBefore">,
-    ranges: Pick<RangeHolds, "on" | "over">,
-    prepares: readonly Prepare[],
-  ) {
-    this.#store = store;
-    this.#randomness = randomness;
+  constructor(part: Needs, nowMs: number, prepares: readonly Prepare[]) {
+    this.#part = part;
     this.#nowMs = nowMs;
-    this.#nextEpoch = nextEpoch;
-    this.#queues = queues;
-    this.#ranges = ranges;
-    this.#occupants = store.occupants(prepares.flatMap(({ ops }) => ops));
+    this.#occupants = part.store.occupants(prepares.flatMap(({ ops }) => ops));
   }
 
   /**
@@ -87,7 +79,7 @@ export class Preparation {
     if (conflicts.length > 0) return { granted: false, conflicts, held };
     const missing = request.ops.length - clear.length;
     if (clear.length === 0) return { granted: true, epoch: 0, missing };
-    const epoch = this.#nextEpoch();
+    const epoch = this.#part.log.nextEpoch();
     for (const op of clear) this.#hold(op, { ...request, epoch });
     return { granted: true, epoch, missing };
   }
@@ -97,19 +89,19 @@ export class Preparation {
    * destination already, so no other finding would be certain (Y3).
    */
   #rangeOver({ cell }: Prepare, claim: Claimant | undefined): RangeHoldRow | undefined {
-    const range = this.#ranges.over(claim);
+    const range = this.#part.ranges.over(claim);
     return range !== undefined && involves(range, cell) ? range : undefined;
   }
 
   /** Returns the range hold whose transfer would move the claim that an op of its source makes (Y3). */
   #rangeWith({ scope }: Op, { cell }: Prepare, { kind }: Finding): RangeHoldRow | undefined {
     if (scope === undefined || (kind !== "clear" && kind !== "leased")) return undefined;
-    return this.#ranges.on({ from: cell, scope });
+    return this.#part.ranges.on({ from: cell, scope });
   }
 
   /** A free name is kept for the begin that has waited longest for it (B11). */
   #unlessAwaited(op: Op, request: Prepare, finding: Finding): Finding {
-    const first = finding.kind === "clear" ? this.#queues.firstBefore(op, request) : undefined;
+    const first = finding.kind === "clear" ? this.#part.queues.firstBefore(op, request) : undefined;
     if (first === undefined) return finding;
     return { kind: "leased", owner: first.cell === request.cell ? "self" : "other" };
   }
@@ -117,7 +109,7 @@ export class Preparation {
   #hold(op: Op, holder: ExecutionId): void {
     const { claim } = this.#occupantsOf(op);
     const held = { ...op, kind: heldAs(op.kind, claim !== undefined) };
-    const hold = newHold(held, holder, this.#randomness.uuid(), this.#nowMs);
+    const hold = newHold(held, holder, this.#part.ports.randomness.uuid(), this.#nowMs);
     this.#made.push(hold);
     this.#occupants.set(bucketText(op.type, op.canonical), { claim, hold });
   }
@@ -132,7 +124,7 @@ export class Preparation {
 
   /** Must be called once all prepares are carried out. Returns the new holds. */
   write(): readonly HoldRow[] {
-    this.#store.insertHolds(this.#made);
+    this.#part.store.insertHolds(this.#made);
     return this.#made;
   }
 }

@@ -72,29 +72,21 @@ interface Piece {
   rows: number;
 }
 
+interface Needs {
+  readonly store: ShardStore;
+  readonly scans: ScanStore;
+  readonly ranges: Pick<RangeHolds, "over">;
+  readonly inquirer: Inquirer;
+  readonly claimReads: ClaimReads;
+  readonly limits: Pick<Limits, "scanRows">;
+}
+
 /** Everything that only reads (R2, R3). It keeps nothing in memory between two calls. */
 export class ShardReader {
-  readonly #store: ShardStore;
-  readonly #scans: ScanStore;
-  readonly #ranges: Pick<RangeHolds, "over">;
-  readonly #reads: ClaimReads;
-  readonly #inquirer: Inquirer;
-  readonly #scanRows: number;
+  readonly #part: Needs;
 
-  constructor(
-    store: ShardStore,
-    scans: ScanStore,
-    ranges: Pick<RangeHolds, "over">,
-    reads: ClaimReads,
-    inquirer: Inquirer,
-    { scanRows }: Limits,
-  ) {
-    this.#store = store;
-    this.#scans = scans;
-    this.#ranges = ranges;
-    this.#reads = reads;
-    this.#inquirer = inquirer;
-    this.#scanRows = scanRows;
+  constructor(part: Needs) {
+    this.#part = part;
   }
 
   /** Returns one answer per key, in order (R2). `isSettled`: the first turn found no hold on the key (Q2). */
@@ -107,7 +99,7 @@ export class ShardReader {
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const holds = reads.flatMap(({ read }) => (read.kind === "ask" ? [read.hold] : []));
       if (holds.length === 0) break;
-      const verdicts = await this.#inquirer.inquire(holds, traces);
+      const verdicts = await this.#part.inquirer.inquire(holds, traces);
       // The key is read again after the answer, because the hold may be gone or replaced by now (M1).
       reads = keys.map((key, index) => {
         const known = reads[index];
@@ -121,11 +113,11 @@ export class ShardReader {
   }
 
   #read(key: BucketKey, verdicts: ReadonlyMap<string, Verdict>): KeyRead {
-    const claim = this.#store.claim(key);
-    const range = this.#ranges.over(claim);
+    const claim = this.#part.store.claim(key);
+    const range = this.#part.ranges.over(claim);
     if (claim !== undefined && range !== undefined)
       return { read: shownInRange(claim, range, verdicts), isHeld: range.is_precommitted === 1 };
-    const hold = claim?.is_held === 0 ? undefined : this.#store.holdOn(key.type, key.canonical);
+    const hold = claim?.is_held === 0 ? undefined : this.#part.store.holdOn(key.type, key.canonical);
     return { read: shown({ claim, hold }, verdicts), isHeld: hold !== undefined };
   }
 
@@ -134,7 +126,7 @@ export class ShardReader {
    * before the claims: a hold that becomes a claim in between is then found as a claim.
    */
   async listRecords(request: ListRecordsRequest): Promise<Result<ListRecordsAnswer>> {
-    const limit = Math.min(request.limit, recordsIn(this.#scanRows));
+    const limit = Math.min(request.limit, recordsIn(this.#part.limits.scanRows));
     const types = request.bucketTypes;
     const range: ClaimRange = {
       cell: request.cell,
@@ -142,12 +134,12 @@ export class ShardReader {
       after: request.cursor?.behind ?? afterSource(request.after),
       upTo: afterSource(request.upTo ?? SOURCE_ORDER_END),
     };
-    const begun = await this.#reads.run<Begun>(request.cell, () => {
+    const begun = await this.#part.claimReads.run<Begun>(request.cell, () => {
       const { scan, rows } = this.#scanArrivals(range, types, request.cursor?.scan ?? null, limit);
       // The next message has more room for records, and finds the scan complete.
-      if (rows > this.#scanRows / 2) return { value: { scan, first: undefined }, rows };
+      if (rows > this.#part.limits.scanRows / 2) return { value: { scan, first: undefined }, rows };
       const upTo = (scan.isCut ? scan.found.at(-1) : undefined) ?? range.upTo;
-      const room = this.#scanRows - rows;
+      const room = this.#part.limits.scanRows - rows;
       const first = this.#piece({ ...range, upTo }, types, scan.found, limit, room);
       return { value: { scan, first }, rows: rows + first.rows };
     });
@@ -165,11 +157,17 @@ export class ShardReader {
         return read.kind === "ask" ? [read.hold] : [];
       });
       if (asks.length === 0 || round === MAX_ROUNDS) break;
-      for (const [key, verdict] of await this.#inquirer.inquire(asks, request.traces))
+      for (const [key, verdict] of await this.#part.inquirer.inquire(asks, request.traces))
         verdicts.set(key, verdict);
       const { through } = piece;
-      const again = await this.#reads.run<Piece>(request.cell, () => {
-        const value = this.#piece({ ...range, upTo: through }, types, scan.found, limit, this.#scanRows);
+      const again = await this.#part.claimReads.run<Piece>(request.cell, () => {
+        const value = this.#piece(
+          { ...range, upTo: through },
+          types,
+          scan.found,
+          limit,
+          this.#part.limits.scanRows,
+        );
         return { value, rows: value.rows };
       });
       if (!again.ok) return again;
@@ -190,8 +188,8 @@ export class ShardReader {
     limit: number,
   ): { scan: ArrivalScan; rows: number } {
     const { behind, found: earlier, isCut } = before ?? { behind: FIRST_HOLD, found: [], isCut: false };
-    const next = this.#scans.nextHolds(behind, this.#scanRows);
-    const found = this.#scans.arrivals(range, types, next.range, limit + 1);
+    const next = this.#part.scans.nextHolds(behind, this.#part.limits.scanRows);
+    const found = this.#part.scans.arrivals(range, types, next.range, limit + 1);
     const all = [...earlier, ...found].toSorted(comparePositions);
     const scan = {
       behind: next.range.upTo,
@@ -212,14 +210,14 @@ export class ShardReader {
     mostRecords: number,
     room: number,
   ): Piece {
-    const limit = room < this.#scanRows ? Math.min(mostRecords, recordsIn(room)) : mostRecords;
+    const limit = room < this.#part.limits.scanRows ? Math.min(mostRecords, recordsIn(room)) : mostRecords;
     // Without a filter, every claim that is visited is a record.
     const visits = types === null ? limit + 1 : room;
-    const cut = this.#scans.claimPosition(range, visits);
+    const cut = this.#part.scans.claimPosition(range, visits);
     const end = cut ?? range.upTo;
-    const claims = this.#scans.claims({ ...range, upTo: end }, types, limit + 1);
+    const claims = this.#part.scans.claims({ ...range, upTo: end }, types, limit + 1);
     const holds = found
-      .map(([, bucketType, canonical]) => this.#store.holdOn(bucketType, canonical))
+      .map(([, bucketType, canonical]) => this.#part.store.holdOn(bucketType, canonical))
       .filter((hold) => isArrivalIn(hold, { ...range, upTo: end }));
     const positions = [...claims, ...holds].map(positionOf).toSorted(comparePositions);
     const through = positions.length > limit ? (positions[limit - 1] ?? end) : end;
@@ -233,7 +231,7 @@ export class ShardReader {
   }
 
   #holdOf({ is_held, bucket_type, canonical }: FoundClaimRow): HoldRow | undefined {
-    return is_held === 0 ? undefined : this.#store.holdOn(bucket_type, canonical);
+    return is_held === 0 ? undefined : this.#part.store.holdOn(bucket_type, canonical);
   }
 }
 

@@ -33,48 +33,28 @@ interface Findings {
   unreachable: string[];
 }
 
+interface Needs {
+  readonly ports: Pick<Ports, "clock" | "log">;
+  readonly limits: Limits;
+  readonly store: ShardStore;
+  readonly ranges: Pick<RangeHolds, "all" | "precommit">;
+  readonly log: ShardLog;
+  readonly history: History;
+  readonly commits: GroupCommit;
+  readonly peers: Pick<Peers, "ledger">;
+  readonly pastClaims: PastClaims;
+  readonly audit: Audit;
+  /** Runs in the transaction that accepts a loss, with the new incarnation. */
+  readonly onAccepted: (incarnation: number) => void;
+  readonly index: number;
+}
+
 /** Reconciles a shard that has gone back in time (H6). */
 export class ShardReconciler {
-  readonly #shard: number;
-  readonly #ports: Pick<Ports, "clock" | "log">;
-  readonly #limits: Limits;
-  readonly #store: ShardStore;
-  readonly #ranges: Pick<RangeHolds, "all" | "precommit">;
-  readonly #log: ShardLog;
-  readonly #history: History;
-  readonly #commits: GroupCommit;
-  readonly #peers: Pick<Peers, "ledger">;
-  readonly #pastClaims: PastClaims;
-  readonly #audit: Audit;
-  readonly #onAccepted: (incarnation: number) => void;
+  readonly #part: Needs;
 
-  /** @param onAccepted runs in the transaction that accepts a loss, with the new incarnation */
-  constructor(
-    shard: number,
-    ports: Pick<Ports, "clock" | "log">,
-    limits: Limits,
-    store: ShardStore,
-    ranges: Pick<RangeHolds, "all" | "precommit">,
-    log: ShardLog,
-    history: History,
-    commits: GroupCommit,
-    peers: Pick<Peers, "ledger">,
-    pastClaims: PastClaims,
-    audit: Audit,
-    onAccepted: (incarnation: number) => void,
-  ) {
-    this.#shard = shard;
-    this.#ports = ports;
-    this.#limits = limits;
-    this.#store = store;
-    this.#ranges = ranges;
-    this.#log = log;
-    this.#history = history;
-    this.#commits = commits;
-    this.#peers = peers;
-    this.#pastClaims = pastClaims;
-    this.#audit = audit;
-    this.#onAccepted = onAccepted;
+  constructor(part: Needs) {
+    this.#part = part;
   }
 
   /**
@@ -83,48 +63,48 @@ export class ShardReconciler {
    * loss. Then the shard stops at once, before it asks anybody.
    */
   async reconcile(request: ReconcileShard): Promise<Result<ShardReconciliation>> {
-    const isDeclared = await this.#history.declare(request);
-    if (!this.#history.isLost && !isDeclared)
-      return ok({ status: this.#history.status, lost: [], unreachable: [] });
+    const isDeclared = await this.#part.history.declare(request);
+    if (!this.#part.history.isLost && !isDeclared)
+      return ok({ status: this.#part.history.status, lost: [], unreachable: [] });
     const { seen, lost, unreachable } = await this.#askLedgers(request);
     if (!request.dryRun) {
       if (unreachable.length > 0) {
         return refused(
           "UNAVAILABLE",
-          `${unreachable.length} ledgers did not say what they have seen of shard ${this.#shard}, among ` +
-            `them those of the cells ${unreachable.slice(0, 10).join(", ")}; the shard still refuses ` +
+          `${unreachable.length} ledgers did not say what they have seen of shard ${this.#part.index}, ` +
+            `among them those of the cells ${unreachable.slice(0, 10).join(", ")}; the shard still refuses ` +
             "everything, and this call can be repeated",
           { retryAfterMs: 10_000 },
         );
       }
       await this.#accept(seen, request.operator);
     }
-    return ok({ status: this.#history.status, lost, unreachable });
+    return ok({ status: this.#part.history.status, lost, unreachable });
   }
 
   async #askLedgers({ version, placement, cells, seen }: ReconcileShard): Promise<Findings> {
     const message: KnowledgeRequest = {
       version,
       placement,
-      shard: this.#shard,
-      point: this.#history.point ?? null,
-      incarnations: this.#history.incarnations(TOLD_INCARNATIONS),
+      shard: this.#part.index,
+      point: this.#part.history.point ?? null,
+      incarnations: this.#part.history.incarnations(TOLD_INCARNATIONS),
     };
-    const { exchangeTimeoutMs, inquiryTimeoutMs, fanOut: width } = this.#limits;
+    const { exchangeTimeoutMs, inquiryTimeoutMs, fanOut: width } = this.#part.limits;
     const answers = await fanOut(
       cells,
       width,
       async (cell): Promise<{ cell: string; answer: Answer<Knowledge> }> => ({
         cell,
-        answer: await ask(this.#ports.clock, exchangeTimeoutMs + inquiryTimeoutMs, () =>
-          this.#peers.ledger(cell).knowledge(message),
+        answer: await ask(this.#part.ports.clock, exchangeTimeoutMs + inquiryTimeoutMs, () =>
+          this.#part.peers.ledger(cell).knowledge(message),
         ),
       }),
     );
-    const own = { incarnation: this.#history.incarnation, position: this.#log.position };
+    const own = { incarnation: this.#part.history.incarnation, position: this.#part.log.position };
     const findings: Findings = {
       // The caller may have seen more than any ledger.
-      seen: abovePoints(abovePoints(own, this.#history.status.loss?.seen), seen),
+      seen: abovePoints(abovePoints(own, this.#part.history.status.loss?.seen), seen),
       lost: [],
       unreachable: [],
     };
@@ -143,56 +123,57 @@ export class ShardReconciler {
   /** Another call may have accepted the loss during the wait (M1). */
   async #accept(seen: HistoryPoint, operator: Operator): Promise<void> {
     const accept = (): Result<(() => void) | undefined> => {
-      if (!this.#history.isLost) return ok(undefined);
-      const before = this.#log.position;
-      this.#log.jumpTo(Math.max(before, seen.position) + POSITION_MARGIN);
-      this.#log.loseChanges();
-      this.#pastClaims.incompleteBefore(this.#ports.clock.now());
+      if (!this.#part.history.isLost) return ok(undefined);
+      const before = this.#part.log.position;
+      this.#part.log.jumpTo(Math.max(before, seen.position) + POSITION_MARGIN);
+      this.#part.log.loseChanges();
+      this.#part.pastClaims.incompleteBefore(this.#part.ports.clock.now());
       // That a transfer may have been cut is among what was lost (Y6).
-      for (const range of this.#ranges.all()) this.#ranges.precommit(range);
+      for (const range of this.#part.ranges.all()) this.#part.ranges.precommit(range);
       // It needs no room (O3), because a shard that is lost hands out no entries.
       this.#append(operator, "reconcile_part", "reconciling");
-      const { position } = this.#log;
-      const durable = this.#history.accept(seen, before + 1, true);
-      this.#onAccepted(this.#history.pointOfRows(position)?.incarnation ?? 0);
+      const { position } = this.#part.log;
+      const durable = this.#part.history.accept(seen, before + 1, true);
+      this.#part.onAccepted(this.#part.history.pointOfRows(position)?.incarnation ?? 0);
       return ok(durable);
     };
-    const accepted = await this.#commits.submit("accept_loss", accept, { evenIfStopped: true });
+    const accepted = await this.#part.commits.submit("accept_loss", accept, { evenIfStopped: true });
     if (!accepted.ok || accepted.value === undefined) return;
     accepted.value();
     this.#record("history_loss_accepted", operator);
   }
 
   async finish({ operator, removedCells }: FinishShard): Promise<Result<PartStatus>> {
-    if (this.#history.isLost) {
+    if (this.#part.history.isLost) {
       return refused(
         "FAILED_PRECONDITION",
-        `shard ${this.#shard} has not accepted its loss; reconcile it, let every cell verify, then finish`,
+        `shard ${this.#part.index} has not accepted its loss; reconcile it, let every cell verify, then ` +
+          "finish",
       );
     }
-    const isReconciling = this.#history.state === "reconciling";
+    const isReconciling = this.#part.history.state === "reconciling";
     const removed = isReconciling ? await this.#ownerAmong(removedCells) : undefined;
     if (removed !== undefined) {
       return refused(
         "FAILED_PRECONDITION",
-        `shard ${this.#shard} has names of cell ${removed} again, which was removed; repeat that ` +
+        `shard ${this.#part.index} has names of cell ${removed} again, which was removed; repeat that ` +
           "removal, then finish",
       );
     }
-    const finished = await this.#commits.submit("finish_reconciliation", () => {
-      if (this.#history.state !== "reconciling") return ok(null);
-      const full = this.#audit.refusal;
+    const finished = await this.#part.commits.submit("finish_reconciliation", () => {
+      if (this.#part.history.state !== "reconciling") return ok(null);
+      const full = this.#part.audit.refusal;
       if (full !== undefined) return { ok: false, refusal: full } as const;
-      this.#pastClaims.incompleteBefore(this.#ports.clock.now());
+      this.#part.pastClaims.incompleteBefore(this.#part.ports.clock.now());
       this.#append(operator, "finish_part", "complete");
-      return ok({ durable: this.#history.finish() });
+      return ok({ durable: this.#part.history.finish() });
     });
     if (!finished.ok) return finished;
     if (finished.value !== null) {
       finished.value.durable();
       this.#record("history_reconciled", operator);
     }
-    return ok(this.#history.status);
+    return ok(this.#part.history.status);
   }
 
   /**
@@ -202,37 +183,37 @@ export class ShardReconciler {
   async #ownerAmong(cells: readonly string[]): Promise<string | undefined> {
     if (cells.length === 0) return undefined;
     const asked = new Set(cells);
-    const range = this.#ranges.all().find(({ cell }) => asked.has(cell));
+    const range = this.#part.ranges.all().find(({ cell }) => asked.has(cell));
     if (range !== undefined) return range.cell;
     for (let after: HoldRow | undefined, isLast = false; !isLast;) {
-      const holds = this.#store.holdsAfter(after?.bucket_type ?? -1, after?.canonical ?? "", PAGE_ROWS);
+      const holds = this.#part.store.holdsAfter(after?.bucket_type ?? -1, after?.canonical ?? "", PAGE_ROWS);
       const hold = holds.find(({ cell }) => asked.has(cell));
       if (hold !== undefined) return hold.cell;
       after = holds.at(-1);
       isLast = holds.length < PAGE_ROWS;
-      await this.#ports.clock.turn();
+      await this.#part.ports.clock.turn();
     }
     for (const [index, cell] of cells.entries()) {
-      if (this.#store.claimsOf(cell, 1).length > 0) return cell;
-      if (index % PAGE_ROWS === PAGE_ROWS - 1) await this.#ports.clock.turn();
+      if (this.#part.store.claimsOf(cell, 1).length > 0) return cell;
+      if (index % PAGE_ROWS === PAGE_ROWS - 1) await this.#part.ports.clock.turn();
     }
     return undefined;
   }
 
   #append(operator: Operator, action: "reconcile_part" | "finish_part", state: PartState): void {
-    this.#audit.append(operator, {
+    this.#part.audit.append(operator, {
       action,
       cell: null,
-      target: `shard-${this.#shard}`,
-      before: { state: this.#history.state },
+      target: `shard-${this.#part.index}`,
+      before: { state: this.#part.history.state },
       after: { state },
     });
   }
 
   #record(event: string, { reason }: Operator): void {
-    const { point } = this.#history;
-    this.#ports.log(event, {
-      part: `shard ${this.#shard}`,
+    const { point } = this.#part.history;
+    this.#part.ports.log(event, {
+      part: `shard ${this.#part.index}`,
       reason: reason ?? "",
       incarnation: point?.incarnation ?? 0,
       position: point?.position ?? 0,

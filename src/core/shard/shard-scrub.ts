@@ -1,7 +1,7 @@
 import type { Limits } from "../limits.ts";
 import type { CheckHolds, HoldCheck, ScrubKind, ScrubStep, ScrubTable, Verdict } from "../messages.ts";
 import { shardsOf } from "../placement.ts";
-import type { Clock, Sql, SqlValue } from "../ports.ts";
+import type { SqlValue, Ports } from "../ports.ts";
 import { ok, refused, type Result } from "../refusal.ts";
 import { nothingChecked, type NewFinding, type ScrubCursor, type ScrubProgress } from "../scrub/scrub.ts";
 import type { Inquirer } from "./inquirer.ts";
@@ -19,6 +19,7 @@ import {
 } from "./row-checks.ts";
 import { bucketText, executionKey, type ClaimRow } from "./rows.ts";
 import type { ShardStore } from "./store.ts";
+import type { ShardLog } from "./shard-log.ts";
 
 /** The rows that are read and checked without a pause. */
 const PIECE_ROWS = 250;
@@ -61,31 +62,21 @@ interface Piece {
   next: ScrubCursor | null;
 }
 
+interface Needs {
+  readonly index: number;
+  readonly limits: Limits;
+  readonly reads: ReadQueue;
+  readonly inquirer: Inquirer;
+  readonly log: Pick<ShardLog, "position">;
+  readonly ports: Pick<Ports, "sql" | "clock">;
+}
+
 /** Checks the rows of a shard, alone (Z2) and against the ledgers of its holds (Z3). */
 export class ShardScrub {
-  readonly #index: number;
-  readonly #sql: Sql;
-  readonly #clock: Pick<Clock, "now">;
-  readonly #limits: Limits;
-  readonly #reads: ReadQueue;
-  readonly #inquirer: Inquirer;
-  readonly #position: () => number;
+  readonly #part: Needs;
 
-  constructor(
-    index: number,
-    { sql, clock }: { sql: Sql; clock: Pick<Clock, "now"> },
-    limits: Limits,
-    reads: ReadQueue,
-    inquirer: Inquirer,
-    position: () => number,
-  ) {
-    this.#index = index;
-    this.#sql = sql;
-    this.#clock = clock;
-    this.#limits = limits;
-    this.#reads = reads;
-    this.#inquirer = inquirer;
-    this.#position = position;
+  constructor(part: Needs) {
+    this.#part = part;
   }
 
   /** Checks up to `scanRows` rows, in pieces, with other work in between. */
@@ -93,10 +84,10 @@ export class ShardScrub {
     const rules = new Map(step.rules);
     const shards = shardsOf(step.placement);
     const progress = nothingChecked(cursor ?? { table: "holds", behind: FIRST.holds });
-    for (let left = this.#limits.scanRows; left > 0 && progress.next !== null;) {
+    for (let left = this.#part.limits.scanRows; left > 0 && progress.next !== null;) {
       const at = progress.next;
-      const read = await this.#reads.run(SCRUB, () => {
-        const context = { shard: this.#index, shards, position: this.#position(), rules };
+      const read = await this.#part.reads.run(SCRUB, () => {
+        const context = { shard: this.#part.index, shards, position: this.#part.log.position, rules };
         const value = this.#piece(at, Math.min(left, PIECE_ROWS), context);
         return { value, rows: COST_OF_ROW * value.rows };
       });
@@ -107,7 +98,7 @@ export class ShardScrub {
       progress.findings.push(...findings);
       progress.next = next;
       left -= rows;
-      if (holds.length > 0) this.#count(progress, await this.#inquirer.inquire(holds), holds);
+      if (holds.length > 0) this.#count(progress, await this.#part.inquirer.inquire(holds), holds);
     }
     return ok(progress);
   }
@@ -125,7 +116,7 @@ export class ShardScrub {
   #piece({ table, behind }: ScrubCursor, limit: number, context: RowContext): Piece {
     switch (table) {
       case "holds": {
-        const rows = this.#sql.all<CheckedHold>(scrubStatements.holds, ...behind, limit);
+        const rows = this.#part.ports.sql.all<CheckedHold>(scrubStatements.holds, ...behind, limit);
         return {
           ...pieceOf(table, rows, limit, ({ bucket_type, canonical }) => [bucket_type, canonical]),
           findings: rows.flatMap((row) => findingsOf(table, row, row.lease, faultsOfHold(row, context))),
@@ -133,7 +124,7 @@ export class ShardScrub {
         };
       }
       case "claims": {
-        const rows = this.#sql.all<ClaimRow>(scrubStatements.claims, ...behind, limit);
+        const rows = this.#part.ports.sql.all<ClaimRow>(scrubStatements.claims, ...behind, limit);
         return {
           ...pieceOf(table, rows, limit, ({ bucket_type, canonical }) => [bucket_type, canonical]),
           findings: rows.flatMap((row) => findingsOf(table, row, null, faultsOfClaim(row, context))),
@@ -141,7 +132,7 @@ export class ShardScrub {
         };
       }
       case "range_holds": {
-        const rows = this.#sql.all<RangeHoldRow>(scrubStatements.range_holds, ...behind, limit);
+        const rows = this.#part.ports.sql.all<RangeHoldRow>(scrubStatements.range_holds, ...behind, limit);
         return {
           ...pieceOf(table, rows, limit, ({ scope, from_cell }) => [scope, from_cell]),
           findings: rows.flatMap((row) => findingsOf(table, row, row.lease, faultsOfRangeHold(row, context))),
@@ -150,7 +141,11 @@ export class ShardScrub {
         };
       }
       default: {
-        const rows = this.#sql.all<CheckedPastClaim>(scrubStatements.past_claims, ...behind, limit);
+        const rows = this.#part.ports.sql.all<CheckedPastClaim>(
+          scrubStatements.past_claims,
+          ...behind,
+          limit,
+        );
         return {
           ...pieceOf("past_claims", rows, limit, (row) => [
             row.segment,
@@ -169,7 +164,7 @@ export class ShardScrub {
 
   /** Younger holds mostly belong to begins that are running. A hold from the future has no age (M4). */
   #isOld({ held_at_ms: heldAtMs }: AskedHold): boolean {
-    return Math.abs(this.#clock.now() - heldAtMs) >= this.#limits.sweepAfterMs;
+    return Math.abs(this.#part.ports.clock.now() - heldAtMs) >= this.#part.limits.sweepAfterMs;
   }
 }
 

@@ -2,7 +2,6 @@ import type { GroupCommit } from "../group-commit.ts";
 import { keyHash } from "../key-hash.ts";
 import type { Limits } from "../limits.ts";
 import type { Prepare, PrepareAnswer, RefusedPrepare } from "../messages.ts";
-import type { Clock } from "../ports.ts";
 import { ok, refused, type Refusal, type Result } from "../refusal.ts";
 import type { PlanTransfer, TransferPlan } from "../transfer/messages.ts";
 import type { TransferOp } from "../transfer/range.ts";
@@ -12,6 +11,7 @@ import { involves, MOST_RANGE_HOLDS, type RangeHoldRow, type RangeHolds } from "
 import type { ClaimReads } from "./read-queue.ts";
 import type { ScopeStore } from "./scope-store.ts";
 import type { ShardLog } from "./shard-log.ts";
+import type { Ports } from "../ports.ts";
 
 /** The claims that one transaction rewrites, and the transactions of one alarm (Y5). */
 const MOVED_ROWS = 250;
@@ -29,32 +29,22 @@ const MOST_LEASES = 10;
 /** How long a caller should wait while claims are rewritten, or while leases are in the way. */
 const RETRY_AFTER_MS = 1_000;
 
+interface Needs {
+  readonly limits: Limits;
+  readonly ranges: RangeHolds;
+  readonly scopes: ScopeStore;
+  readonly pastClaims: Pick<PastClaims, "keepMoved">;
+  readonly log: ShardLog;
+  readonly index: number;
+  readonly ports: Pick<Ports, "clock">;
+}
+
 /** What transfers do on a shard (Y2, Y5). */
 export class ShardTransfers {
-  readonly #shard: number;
-  readonly #clock: Pick<Clock, "now">;
-  readonly #limits: Limits;
-  readonly #ranges: RangeHolds;
-  readonly #scopes: ScopeStore;
-  readonly #pastClaims: Pick<PastClaims, "keepMoved">;
-  readonly #log: ShardLog;
+  readonly #part: Needs;
 
-  constructor(
-    shard: number,
-    clock: Pick<Clock, "now">,
-    limits: Limits,
-    ranges: RangeHolds,
-    scopes: ScopeStore,
-    pastClaims: Pick<PastClaims, "keepMoved">,
-    log: ShardLog,
-  ) {
-    this.#shard = shard;
-    this.#clock = clock;
-    this.#limits = limits;
-    this.#ranges = ranges;
-    this.#scopes = scopes;
-    this.#pastClaims = pastClaims;
-    this.#log = log;
+  constructor(part: Needs) {
+    this.#part = part;
   }
 
   /** Holds a scope, unless something is in the way (Y2). Runs inside a transaction, and does not wait. */
@@ -63,12 +53,12 @@ export class ShardTransfers {
     const { from, scope } = op;
     const refusal = this.#blocked(from, to, scope);
     if (refusal !== undefined) return { granted: false, refusal };
-    const counted = { from: this.#scopes.digest(from, scope), to: this.#scopes.digest(to, scope) };
+    const counted = { from: this.#part.scopes.digest(from, scope), to: this.#part.scopes.digest(to, scope) };
     if (op.unchanged !== undefined && !this.#isUnchanged(op, counted.from.count))
       return { granted: false, refusal: this.#changedRefusal(from) };
-    const epoch = this.#log.nextEpoch();
+    const epoch = this.#part.log.nextEpoch();
     const holder = { cell: to, lease, incarnation, counter, epoch };
-    this.#ranges.insert({
+    this.#part.ranges.insert({
       ...holder,
       scope,
       from_cell: from,
@@ -86,30 +76,34 @@ export class ShardTransfers {
       return blocked(
         // The source does not learn of transfers of other cells (Y7).
         involves(range, from)
-          ? `shard ${this.#shard}: the transfer ${range.cell}-${range.lease} holds the scope`
-          : `shard ${this.#shard}: a transfer of other cells holds the scope`,
+          ? `shard ${this.#part.index}: the transfer ${range.cell}-${range.lease} holds the scope`
+          : `shard ${this.#part.index}: a transfer of other cells holds the scope`,
       );
-    const { openTransfers } = this.#limits;
-    if (this.#ranges.countFrom(from) >= openTransfers)
+    const { openTransfers } = this.#part.limits;
+    if (this.#part.ranges.countFrom(from) >= openTransfers)
       return tooMany(
         `cell ${from} has ${openTransfers} prepared transfers, which is the limit; cut or abort some of them`,
       );
-    if (this.#ranges.size >= MOST_RANGE_HOLDS)
+    if (this.#part.ranges.size >= MOST_RANGE_HOLDS)
       return tooMany(
-        `shard ${this.#shard} has range holds of ${MOST_RANGE_HOLDS} transfers; end some of them, and retry`,
+        `shard ${this.#part.index} has range holds of ${MOST_RANGE_HOLDS} transfers; end some of them, and ` +
+          "retry",
       );
-    const most = this.#limits.transferClaims;
-    const claims = [from, to].reduce((sum, cell) => sum + this.#scopes.count(cell, scope, most + 1), 0);
+    const most = this.#part.limits.transferClaims;
+    const claims = [from, to].reduce((sum, cell) => sum + this.#part.scopes.count(cell, scope, most + 1), 0);
     if (claims > most)
       return refused(
         "FAILED_PRECONDITION",
-        `shard ${this.#shard} has more than ${most} claims of the scope; a transfer can't move them at once`,
+        `shard ${this.#part.index} has more than ${most} claims of the scope; a transfer can't move them ` +
+          "at once",
         { reason: "TRANSFER_TOO_LARGE" },
       ).refusal;
-    const leases = this.#scopes.leases(from, scope, MOST_LEASES);
+    const leases = this.#part.scopes.leases(from, scope, MOST_LEASES);
     return leases.length === 0
       ? undefined
-      : blocked(`shard ${this.#shard}: leases of cell ${from} hold names of the scope: ${leases.join(", ")}`);
+      : blocked(
+          `shard ${this.#part.index}: leases of cell ${from} hold names of the scope: ${leases.join(", ")}`,
+        );
   }
 
   /**
@@ -117,22 +111,22 @@ export class ShardTransfers {
    * gives claims to the source of the other (Y2).
    */
   #inWay(from: string, to: string, scope: string): RangeHoldRow | undefined {
-    const own = this.#ranges.involving(from).find((range) => range.scope === scope);
+    const own = this.#part.ranges.involving(from).find((range) => range.scope === scope);
     // While claims are being given to the destination, what it has can't be counted.
     const isGiven = (range: RangeHoldRow): boolean => range.scope === scope && range.is_precommitted === 1;
-    return own ?? this.#ranges.on({ from: to, scope }) ?? this.#ranges.involving(to).find(isGiven);
+    return own ?? this.#part.ranges.on({ from: to, scope }) ?? this.#part.ranges.involving(to).find(isGiven);
   }
 
   #isUnchanged({ from, scope, unchanged }: TransferOp, count: number): boolean {
     if (unchanged === undefined || count !== unchanged.count) return false;
-    return this.#scopes.countEpoch(from, scope, unchanged.epoch) === count;
+    return this.#part.scopes.countEpoch(from, scope, unchanged.epoch) === count;
   }
 
   #changedRefusal(from: string): Refusal {
     return refused(
       "FAILED_PRECONDITION",
-      `shard ${this.#shard}: cell ${from} has claimed, changed or released names of the scope since the ` +
-        "transfer, so its claims are not those that were moved",
+      `shard ${this.#part.index}: cell ${from} has claimed, changed or released names of the scope since ` +
+        "the transfer, so its claims are not those that were moved",
       { reason: "SCOPE_CHANGED" },
     ).refusal;
   }
@@ -140,14 +134,14 @@ export class ShardTransfers {
   /** Counts what a shard has of a scope, as far as one message gets (M7). */
   plan({ from, to, scope, behind }: PlanTransfer): TransferPlan {
     const range = this.#inWay(from, to, scope);
-    const { transferClaims, scanRows } = this.#limits;
-    const present = behind === null ? this.#scopes.count(to, scope, transferClaims + 1) : 0;
+    const { transferClaims, scanRows } = this.#part.limits;
+    const present = behind === null ? this.#part.scopes.count(to, scope, transferClaims + 1) : 0;
     // Of a scope that is too large for a transfer, the leases are not looked for: that has no bound (M7).
-    const isSmall = present + this.#scopes.count(from, scope, transferClaims + 1) <= transferClaims;
+    const isSmall = present + this.#part.scopes.count(from, scope, transferClaims + 1) <= transferClaims;
     return {
-      ...this.#scopes.plan({ from, scope }, behind, scanRows),
+      ...this.#part.scopes.plan({ from, scope }, behind, scanRows),
       present,
-      leases: behind === null && isSmall ? this.#scopes.leases(from, scope, MOST_LEASES) : [],
+      leases: behind === null && isSmall ? this.#part.scopes.leases(from, scope, MOST_LEASES) : [],
       transfer: range === undefined ? null : { to: range.cell, id: range.lease },
     };
   }
@@ -156,38 +150,39 @@ export class ShardTransfers {
   precommit(range: RangeHoldRow): RangeHoldRow {
     if (range.is_precommitted === 1) return range;
     // Routers drop what they know of these names, as if each of them had a hold (Q1).
-    for (const key of this.#scopes.keys(range.from_cell, range.scope)) this.#log.noteHeld(keyHash(key));
-    return this.#ranges.precommit(range);
+    for (const key of this.#part.scopes.keys(range.from_cell, range.scope))
+      this.#part.log.noteHeld(keyHash(key));
+    return this.#part.ranges.precommit(range);
   }
 
   /** Ends a range hold, or begins to carry out its transfer. Runs inside a transaction. */
   end(range: RangeHoldRow, as: EndedAs, nowMs: number): void {
     // A cut is final, whatever a ledger that has lost it says (Y10).
-    if (as !== "committed" && range.cut_at_ms === null) return this.#ranges.delete(range);
+    if (as !== "committed" && range.cut_at_ms === null) return this.#part.ranges.delete(range);
     // A shard that went back, and has not noticed it yet, may have lost the precommit.
-    this.#move(range.cut_at_ms === null ? this.#ranges.cut(this.precommit(range), nowMs) : range, nowMs);
+    this.#move(range.cut_at_ms === null ? this.#part.ranges.cut(this.precommit(range), nowMs) : range, nowMs);
   }
 
   /** Gives the next claims to the destination. When none is left, the range hold ends (Y5). */
   #move(range: RangeHoldRow, nowMs: number): void {
     const { from_cell: from, scope } = range;
-    if (this.#scopes.count(from, scope, 1) > 0) {
-      this.#pastClaims.keepMoved(range, nowMs, MOVED_ROWS);
-      const moved = this.#scopes.move(range, MOVED_ROWS);
-      for (const claim of moved) this.#log.changes.noteMoved(range, claim);
+    if (this.#part.scopes.count(from, scope, 1) > 0) {
+      this.#part.pastClaims.keepMoved(range, nowMs, MOVED_ROWS);
+      const moved = this.#part.scopes.move(range, MOVED_ROWS);
+      for (const claim of moved) this.#part.log.changes.noteMoved(range, claim);
       if (moved.length === MOVED_ROWS) return;
     }
-    this.#ranges.delete(range);
+    this.#part.ranges.delete(range);
   }
 
   /** Rewrites claims of transfers that were cut, as many as one alarm may. */
   async moveDue(commits: GroupCommit): Promise<void> {
-    for (let left = PAGES_PER_ALARM; left > 0 && this.#ranges.hasCut; left -= 1)
+    for (let left = PAGES_PER_ALARM; left > 0 && this.#part.ranges.hasCut; left -= 1)
       await commits.submit(
         "move_claims",
         () => {
-          const range = this.#ranges.all().find(({ cut_at_ms: cutAtMs }) => cutAtMs !== null);
-          if (range !== undefined) this.#move(range, this.#clock.now());
+          const range = this.#part.ranges.all().find(({ cut_at_ms: cutAtMs }) => cutAtMs !== null);
+          if (range !== undefined) this.#move(range, this.#part.ports.clock.now());
         },
         { weight: MOVE_WEIGHT },
       );
@@ -195,9 +190,9 @@ export class ShardTransfers {
 
   /** Returns the ids of some transfers that hold claims of a cell, their source. */
   holding(cell: string): string[] {
-    return this.#ranges
+    return this.#part.ranges
       .involving(cell)
-      .filter(({ from_cell: from, scope }) => from === cell && this.#scopes.count(cell, scope, 1) > 0)
+      .filter(({ from_cell: from, scope }) => from === cell && this.#part.scopes.count(cell, scope, 1) > 0)
       .slice(0, MOST_LEASES)
       .map(({ cell: to, lease }) => `${to}-${lease}`);
   }
@@ -205,7 +200,7 @@ export class ShardTransfers {
   /** Returns those of these transfers whose claims are being rewritten. */
   moving(leases: readonly string[]): string[] {
     const open = new Set(
-      this.#ranges.all().flatMap((range) => (range.cut_at_ms === null ? [] : range.lease)),
+      this.#part.ranges.all().flatMap((range) => (range.cut_at_ms === null ? [] : range.lease)),
     );
     return leases.filter((lease) => open.has(lease));
   }
@@ -227,7 +222,7 @@ export class ShardTransfers {
 
   /** Returns why the claims of a cell cannot be read: some of them are being rewritten (Y4). */
   #movingRefusal(cell: string): Refusal | undefined {
-    return this.#ranges.involving(cell).some(({ cut_at_ms: cutAtMs }) => cutAtMs !== null)
+    return this.#part.ranges.involving(cell).some(({ cut_at_ms: cutAtMs }) => cutAtMs !== null)
       ? movingRefusal
       : undefined;
   }

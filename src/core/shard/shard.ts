@@ -62,8 +62,8 @@ import { ShardCounters } from "../metrics/shard-counters.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, valuesOf, type Refusal, type Result } from "../refusal.ts";
 import type { PlanTransfer, TransferPlan } from "../transfer/messages.ts";
-import type { Peers, ShardCalls } from "../methods.ts";
-import { PlacementGuard } from "../placement-guard.ts";
+import type { LedgerCalls, Peers, ShardCalls } from "../methods.ts";
+import { PlacementGuard, type Change } from "../placement-guard.ts";
 import { Scrub } from "../scrub/scrub.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import { ChangeCounts } from "./change-counts.ts";
@@ -93,7 +93,7 @@ import { readPeriods } from "./periods.ts";
 import { ShardLog } from "./shard-log.ts";
 import { NameQueues } from "./name-queues.ts";
 import { Preparation } from "./prepare.ts";
-import { ReadQueue, type ClaimReads } from "./read-queue.ts";
+import { ReadQueue } from "./read-queue.ts";
 import { ShardReader } from "./reader.ts";
 import { reportAfter } from "./report.ts";
 import { shardSchema } from "./schema.ts";
@@ -140,179 +140,13 @@ interface CarriedOut {
  * memory: a crash loses answers and nothing else.
  */
 export class Shard implements ShardCalls {
-  readonly #index: number;
-  readonly #ports: Ports;
-  readonly #store: ShardStore;
-  readonly #pastClaims: PastClaims;
-  readonly #audit: Audit;
-  readonly #changes: ChangeCounts;
-  readonly #scans: ScanStore;
-  readonly #queues: NameQueues;
-  readonly #ranges: RangeHolds;
-  readonly #scopes: ScopeStore;
-  readonly #transfers: ShardTransfers;
-  readonly #limits: Limits;
-  readonly #reads: ReadQueue;
-  /** For reads of one cell's claims. */
-  readonly #claimReads: ClaimReads;
-  readonly #log: ShardLog;
-  readonly #history: History;
-  readonly #placementGuard: PlacementGuard;
-  readonly #commits: GroupCommit;
-  readonly #inquirer: Inquirer;
-  readonly #reader: ShardReader;
-  readonly #digests: DigestReader;
-  readonly #sweeper: Sweeper;
-  readonly #reconciler: ShardReconciler;
-  readonly #scrub: Scrub;
-  readonly #source: GrowthSource;
-  readonly #target: GrowthTarget;
-  readonly #counters = new ShardCounters();
-  readonly #exchangeDurations: Histogram;
-  readonly #startedAtMs: number;
-  readonly #peers: Peers;
+  readonly #part: ShardPart;
   #waking: Promise<unknown> | undefined;
 
   constructor(index: number, ports: Ports, limits: Limits, peers: Peers) {
-    migrate(ports.sql, shardSchema);
-    this.#index = index;
-    this.#peers = peers;
-    this.#ports = ports;
-    this.#startedAtMs = ports.clock.now();
-    this.#exchangeDurations = new Histogram(ports.clock);
-    this.#changes = new ChangeCounts(ports.randomness);
-    this.#pastClaims = new PastClaims(ports.sql, limits, () => this.#isFull);
-    this.#audit = new Audit(ports, limits, `shard ${index}`);
-    this.#store = new ShardStore(
-      ports.sql,
-      this.#pastClaims,
-      (cell) => this.#changes.add(cell),
-      (key, isHeld) => {
-        this.#queues.holdChanged(key, isHeld);
-        this.#source.changed(key);
-      },
+    this.#part = makePart(index, ports, limits, peers, (confirmed, adopt) =>
+      this.#changePlacement(confirmed, adopt),
     );
-    this.#queues = new NameQueues(ports.clock, limits);
-    this.#scans = new ScanStore(ports.sql);
-    this.#limits = limits;
-    this.#reads = new ReadQueue(ports.clock, limits);
-    this.#log = new ShardLog(ports.sql, ports.clock, limits);
-    this.#ranges = new RangeHolds(ports.sql, (cell) => this.#changes.add(cell));
-    this.#scopes = new ScopeStore(ports.sql);
-    this.#transfers = new ShardTransfers(
-      index,
-      ports.clock,
-      limits,
-      this.#ranges,
-      this.#scopes,
-      this.#pastClaims,
-      this.#log,
-    );
-    this.#claimReads = this.#transfers.readsIn(this.#reads);
-    this.#history = new History(ports, `shard ${index}`, this.#log.position);
-    this.#placementGuard = new PlacementGuard(ports, limits, peers, {
-      firstUse: () => this.#sweeper.start(),
-      change: (confirmed, adopt) => this.#changePlacement(confirmed, adopt),
-    });
-    this.#commits = new GroupCommit(
-      ports,
-      this.#history,
-      () => this.#logTransaction(),
-      () => {
-        this.#history.madeDurable(this.#log.position);
-        this.#queues.committed();
-      },
-      MAX_TRANSACTION_ROWS,
-    );
-    const names = new MovedNames(ports.sql);
-    this.#source = new GrowthSource(
-      index,
-      ports,
-      limits,
-      names,
-      this.#ranges,
-      this.#log,
-      this.#history,
-      this.#placementGuard,
-      this.#commits,
-      peers,
-    );
-    this.#target = new GrowthTarget(
-      index,
-      ports,
-      names,
-      this.#log,
-      this.#history,
-      this.#placementGuard,
-      this.#pastClaims,
-    );
-    this.#inquirer = new Inquirer(
-      index,
-      ports,
-      limits,
-      this.#store,
-      this.#ranges,
-      this.#transfers,
-      this.#log,
-      this.#history,
-      this.#placementGuard,
-      this.#commits,
-      {
-        ledger: (cell) => {
-          this.#counters.add("inquiries");
-          return peers.ledger(cell);
-        },
-      },
-      (key) => this.#serves(key),
-    );
-    this.#reader = new ShardReader(
-      this.#store,
-      this.#scans,
-      this.#ranges,
-      this.#claimReads,
-      this.#inquirer,
-      limits,
-    );
-    this.#digests = new DigestReader(
-      this.#store,
-      this.#scans,
-      this.#changes,
-      this.#claimReads,
-      this.#inquirer,
-      limits,
-    );
-    this.#sweeper = new Sweeper(
-      ports,
-      limits,
-      this.#store,
-      this.#scans,
-      this.#inquirer,
-      this.#ranges,
-      this.#transfers,
-      this.#pastClaims,
-      this.#commits,
-      this.#source,
-      this.#target,
-    );
-    this.#reconciler = new ShardReconciler(
-      index,
-      ports,
-      limits,
-      this.#store,
-      this.#ranges,
-      this.#log,
-      this.#history,
-      this.#commits,
-      peers,
-      this.#pastClaims,
-      this.#audit,
-      (incarnation) => {
-        this.#source.lossAccepted(incarnation);
-        this.#target.lossAccepted();
-      },
-    );
-    const rows = new ShardScrub(index, ports, limits, this.#reads, this.#inquirer, () => this.#log.position);
-    this.#scrub = new Scrub(ports, limits, this.#history, (cursor, step) => rows.check(cursor, step));
   }
 
   /**
@@ -320,21 +154,21 @@ export class Shard implements ShardCalls {
    * waits for no other object.
    */
   exchange(message: Exchange): Promise<Result<ExchangeAnswer>> {
-    this.#counters.add("exchanges");
-    return this.#exchangeDurations.time(() => this.#exchange(message));
+    this.#part.counters.add("exchanges");
+    return this.#part.exchangeDurations.time(() => this.#exchange(message));
   }
 
   #exchange(message: Exchange): Promise<Result<ExchangeAnswer>> {
     return this.#answer(
       message,
       async (): Promise<Result<ExchangeAnswer>> => {
-        if (this.#commits.waitingOf(message.cell) >= MAX_WAITING_PARTS) {
+        if (this.#part.commits.waitingOf(message.cell) >= MAX_WAITING_PARTS) {
           return refused("UNAVAILABLE", "the shard still has earlier messages of this cell to carry out", {
             retryAfterMs: 1_000,
           });
         }
         const parts = partsOf(message).map((part) =>
-          this.#commits.submit("exchange", () => ok(this.#carryOut(part)), {
+          this.#part.commits.submit("exchange", () => ok(this.#carryOut(part)), {
             weight: weightOf(part),
             owner: message.cell,
           }),
@@ -342,7 +176,7 @@ export class Shard implements ShardCalls {
         const carriedOut = valuesOf(await Promise.all(parts));
         if (!carriedOut.ok) return carriedOut;
         const done = carriedOut.value;
-        const seen = this.#log.ledgerPoint(message.cell) ?? null;
+        const seen = this.#part.log.ledgerPoint(message.cell) ?? null;
         const unchecked = done.filter(({ isUnchecked }) => isUnchecked === true).length;
         if (unchecked === done.length)
           return ok({ seen, point: this.#point, isUnchecked: true, prepares: [] });
@@ -362,84 +196,63 @@ export class Shard implements ShardCalls {
   /** Returns the transfers among the decisions whose claims are not all rewritten (Y5). */
   #movingOf({ decisions }: Exchange): string[] {
     const leases = decisions.flatMap(({ lease, transfer }) => (transfer === undefined ? [] : [lease]));
-    return leases.length === 0 ? [] : this.#transfers.moving(leases);
+    return leases.length === 0 ? [] : this.#part.transfers.moving(leases);
   }
 
   /** What an answer tells besides its content. To be called when the answer is complete. */
   told(): Told {
-    const { point } = this.#history;
+    const { point } = this.#part.history;
     return point === undefined ? {} : { point };
   }
 
   get #point(): HistoryPoint | null {
-    return this.#history.point ?? null;
-  }
-
-  /** Writes the log row of a transaction that changed something. Runs at the end of each transaction. */
-  #logTransaction(): void {
-    const hasChanged = [this.#store, this.#pastClaims, this.#ranges, this.#target]
-      .map((part) => part.takeChanged())
-      .includes(true);
-    if (!hasChanged && !this.#log.hasJumped && this.#log.changes.isEmpty) return this.#log.discard();
-    this.#history.raise();
-    this.#log.append();
+    return this.#part.history.point ?? null;
   }
 
   #carryOut(message: Exchange): CarriedOut {
+    const { placementGuard, log, source, ranges, queues, sweeper } = this.#part;
     const { cell, point, confirmed, decisions, prepares } = message;
     // The placement may have changed while the message waited for its transaction (M1, G3).
-    if (this.#placementGuard.refuseOutdated(message) !== undefined) return { prepares: [], unapplied: [] };
-    const now = this.#ports.clock.now();
-    if (!this.#log.note(cell, point, confirmed)) return { isUnchecked: true, prepares: [], unapplied: [] };
+    if (placementGuard.refuseOutdated(message) !== undefined) return { prepares: [], unapplied: [] };
+    const now = this.#part.ports.clock.now();
+    if (!log.note(cell, point, confirmed)) return { isUnchecked: true, prepares: [], unapplied: [] };
     // Names that are not handed over yet keep their decisions waiting, and nobody else's (N2, G5).
     const decided = Map.groupBy(decisions, ({ keys }) => this.#servesAll(keys));
     const missing = this.#decide(decided.get(true) ?? [], now);
     const waiting = decided.get(false) ?? [];
     if (waiting.length > 0) this.#wakeSources();
     // Names whose claims are lost look free, and only their owners' verification may take them (H6).
-    const refusal = this.#history.reconcilingRefusal;
+    const refusal = this.#part.history.reconcilingRefusal;
     const full = prepares.length > 0 ? this.#fullRefusal() : undefined;
     const unserved = new Set(prepares.filter(({ ops }) => !this.#servesAll(ops)));
-    const preparation = new Preparation(
-      this.#store,
-      this.#ports.randomness,
-      now,
-      () => this.#log.nextEpoch(),
-      this.#queues,
-      this.#ranges,
-      prepares,
-    );
+    const preparation = new Preparation(this.#part, now, prepares);
     const answers = prepares.map((request) => {
       if (unserved.has(request)) return { granted: false as const, refusal: this.#notHere() };
-      if (request.transfer !== undefined && (this.#source.isRunning || !this.#isWhole))
+      if (request.transfer !== undefined && (source.isRunning || !this.#isWhole))
         return { granted: false as const, refusal: growing };
       if (refusal !== undefined && request.isVerification !== true)
         return { granted: false as const, refusal };
       if (full !== undefined && request.ops.some(({ kind }) => kind !== "destroy"))
         return { granted: false as const, refusal: full };
-      if (request.transfer !== undefined) return this.#transfers.prepare(request, request.transfer, now);
+      if (request.transfer !== undefined) return this.#part.transfers.prepare(request, request.transfer, now);
       return preparation.carryOut(request);
     });
     for (const hold of preparation.write())
-      this.#log.noteHeld(keyHash({ type: hold.bucket_type, canonical: hold.canonical }));
+      log.noteHeld(keyHash({ type: hold.bucket_type, canonical: hold.canonical }));
     for (const [index, request] of prepares.entries())
-      this.#queues.prepared(request, answers[index]?.granted ?? false);
+      queues.prepared(request, answers[index]?.granted ?? false);
     // Refused prepares also arm the alarm: they met a hold, and its alarm may have been lost (M3).
     // A growth may have waited for the range hold that has ended.
-    if (prepares.length > 0 || this.#ranges.hasCut || this.#source.hasWork) this.#sweeper.arm();
+    if (prepares.length > 0 || ranges.hasCut || source.hasWork) sweeper.arm();
     return { prepares: answers, unapplied: [...waiting.map(({ lease }) => lease), ...missing] };
-  }
-
-  get #isFull(): boolean {
-    return this.#ports.sql.sizeBytes() > this.#limits.shardBytes;
   }
 
   /** Why a shard without room for more names refuses a prepare. Only destroys make room. */
   #fullRefusal(): Refusal | undefined {
-    if (!this.#isFull) return undefined;
+    if (!this.#part.isFull()) return undefined;
     return refused(
       "RESOURCE_EXHAUSTED",
-      `a shard has reached its limit of ${this.#limits.shardBytes} bytes; release names, and retry`,
+      `a shard has reached its limit of ${this.#part.limits.shardBytes} bytes; release names, and retry`,
       { reason: "SHARD_FULL", retryAfterMs: 60_000 },
     ).refusal;
   }
@@ -450,17 +263,17 @@ export class Shard implements ShardCalls {
    */
   #decide(decisions: readonly Decision[], now: number): string[] {
     const missing: string[] = [];
-    const holds = this.#store.holdsOn(decisions.flatMap(({ keys }) => keys));
+    const holds = this.#part.store.holdsOn(decisions.flatMap(({ keys }) => keys));
     const ended: { hold: HoldRow; as: EndedAs }[] = [];
     for (const decision of decisions) {
-      const range = decision.transfer && this.#ranges.on(decision.transfer);
+      const range = decision.transfer && this.#part.ranges.on(decision.transfer);
       const isHeld = range !== undefined && decides(decision, range);
       if (decision.outcome === "PRECOMMITTED") {
-        if (isHeld) this.#transfers.precommit(range);
+        if (isHeld) this.#part.transfers.precommit(range);
         else missing.push(decision.lease);
         continue;
       }
-      if (isHeld) this.#transfers.end(range, endedAs(decision), now);
+      if (isHeld) this.#part.transfers.end(range, endedAs(decision), now);
       for (const { type, canonical } of decision.keys) {
         const bucket = bucketText(type, canonical);
         const hold = holds.get(bucket);
@@ -469,7 +282,7 @@ export class Shard implements ShardCalls {
         ended.push({ hold, as: endedAs(decision) });
       }
     }
-    endHolds(this.#store, this.#log, ended, false, now);
+    endHolds(this.#part.store, this.#part.log, ended, false, now);
     return missing;
   }
 
@@ -477,18 +290,18 @@ export class Shard implements ShardCalls {
    * Inquires about the holds on these keys and clears those that are over (B8). Returns one state per key.
    */
   settle(message: Settle): Promise<Result<SettleAnswer>> {
-    this.#counters.add("settles");
+    this.#part.counters.add("settles");
     return this.#answer(message, async () => {
       // A name that gets here during the wait was not read (G5).
-      const wasHere = message.keys.map((key) => this.#serves(key));
-      const settled = await this.#inquirer.settle(message.keys, message.traces);
+      const wasHere = message.keys.map((key) => this.#part.serves(key));
+      const settled = await this.#part.inquirer.settle(message.keys, message.traces);
       const states = settled.map((state, index): HoldState => {
         const key = message.keys[index];
-        return key === undefined || (wasHere[index] === true && this.#serves(key)) ? state : "unknown";
+        return key === undefined || (wasHere[index] === true && this.#part.serves(key)) ? state : "unknown";
       });
       const isAwaited = (index: number): boolean => {
         const key = message.keys[index];
-        return key !== undefined && this.#queues.isAwaited(key);
+        return key !== undefined && this.#part.queues.isAwaited(key);
       };
       return ok({
         states: states.map((state, index) => (state === "free" && isAwaited(index) ? "awaited" : state)),
@@ -499,14 +312,14 @@ export class Shard implements ShardCalls {
 
   /** Waits in the queue of a name (B11). */
   wait(message: WaitForName): Promise<Result<WaitAnswer>> {
-    this.#counters.add("waits");
+    this.#part.counters.add("waits");
     return this.#answer(message, async () => {
-      if (!this.#serves(message.key)) return { ok: false, refusal: this.#notHere() };
-      const hold = this.#store.holdOn(message.key.type, message.key.canonical);
-      const isFirst = this.#queues.isFirst(message);
-      const state = this.#queues.wait(message, hold !== undefined);
+      if (!this.#part.serves(message.key)) return { ok: false, refusal: this.#notHere() };
+      const hold = this.#part.store.holdOn(message.key.type, message.key.canonical);
+      const isFirst = this.#part.queues.isFirst(message);
+      const state = this.#part.queues.wait(message, hold !== undefined);
       // The lease of the hold may be over without a message about it (B8). The first that still waits asks.
-      if (isFirst && hold !== undefined) this.#inquirer.inquire([hold], message.traces).catch(() => {});
+      if (isFirst && hold !== undefined) this.#part.inquirer.inquire([hold], message.traces).catch(() => {});
       return ok({ state: await state });
     });
   }
@@ -514,21 +327,21 @@ export class Shard implements ShardCalls {
   /** Gives up a place in the queue of a name. */
   leave(message: LeaveQueue): Promise<Result<null>> {
     return this.#answer(message, async () => {
-      this.#queues.leave(message);
+      this.#part.queues.leave(message);
       return ok(null);
     });
   }
 
   lookup(message: LookupRequest): Promise<Result<LookupAnswer>> {
-    this.#counters.add("lookups", message.keys.length);
+    this.#part.counters.add("lookups", message.keys.length);
     return this.#read(message, async () => {
-      const { position } = this.#log;
+      const { position } = this.#part.log;
       // A name that gets here during the wait has rows that were read too early (R2, G5).
-      const wasHere = message.keys.map((key) => this.#serves(key));
-      const answers = await this.#reader.lookup(message.keys, message.traces);
+      const wasHere = message.keys.map((key) => this.#part.serves(key));
+      const answers = await this.#part.reader.lookup(message.keys, message.traces);
       // A claim that is not there may be lost (R2, H6).
-      const isReconciling = this.#history.state === "reconciling";
-      const isHere = message.keys.map((key, index) => wasHere[index] === true && this.#serves(key));
+      const isReconciling = this.#part.history.state === "reconciling";
+      const isHere = message.keys.map((key, index) => wasHere[index] === true && this.#part.serves(key));
       if (isHere.includes(false)) this.#wakeSources();
       return ok({
         found: answers.map(({ found }, index) =>
@@ -542,9 +355,9 @@ export class Shard implements ShardCalls {
 
   /** Returns the keys that were put on hold after a position, for routers (Q3). */
   report({ after, ...envelope }: ReportRequest): Promise<Result<Report>> {
-    this.#counters.add("reports");
+    this.#part.counters.add("reports");
     return this.#read(envelope, async () => {
-      const newest = this.#log.position;
+      const newest = this.#part.log.position;
       // A router's word proves no loss: it is no peer, and nothing of it is stored (H4).
       if (after !== null && after > newest) {
         return refused(
@@ -553,7 +366,7 @@ export class Shard implements ShardCalls {
           { retryAfterMs: 1_000 },
         );
       }
-      const report = reportAfter(this.#log, after ?? newest);
+      const report = reportAfter(this.#part.log, after ?? newest);
       return report === undefined
         ? refused(
             "FAILED_PRECONDITION",
@@ -567,9 +380,10 @@ export class Shard implements ShardCalls {
 
   /** Returns what happened after a position, for the change feed (F4). */
   listChanges({ after, ...message }: ChangesRequest): Promise<Result<ChangesPage>> {
-    this.#counters.add("changeReads");
+    const { log, history, reads } = this.#part;
+    this.#part.counters.add("changeReads");
     return this.#read(message, async () => {
-      const newest = this.#log.position;
+      const newest = log.position;
       // A consumer's word proves no loss, like a router's (Q3).
       if (after !== null && after > newest) {
         return refused(
@@ -578,10 +392,10 @@ export class Shard implements ShardCalls {
           { retryAfterMs: 1_000 },
         );
       }
-      return this.#reads
+      return reads
         .run<Result<ChangesPage>>(message.cell ?? OPERATORS, () => {
           const start = after ?? newest;
-          const read = changesPage(this.#log, start, message, this.#history.lastPositionAfter(start));
+          const read = changesPage(log, start, message, history.lastPositionAfter(start));
           return read === undefined
             ? { value: changesPruned(after), rows: 0 }
             : { value: ok(this.#withPoints(read.page)), rows: read.visited };
@@ -593,25 +407,26 @@ export class Shard implements ShardCalls {
   #withPoints(page: Omit<ChangesPage, "incarnations">): ChangesPage {
     const { after, through } = page;
     const incarnations: ChangesPage["incarnations"] = [
-      this.#history.incarnationAt(after),
-      this.#history.incarnationAt(through),
+      this.#part.history.incarnationAt(after),
+      this.#part.history.incarnationAt(through),
     ];
     return { ...page, incarnations };
   }
 
   listRecords(message: ListRecordsRequest): Promise<Result<ListRecordsAnswer>> {
-    this.#counters.add("recordReads");
-    return this.#readClaims(message, () => this.#reader.listRecords(message));
+    this.#part.counters.add("recordReads");
+    return this.#readClaims(message, () => this.#part.reader.listRecords(message));
   }
 
   /** Returns some claims of a cell that is removed, held or not (X3). */
   listCellClaims(message: ListCellClaims): Promise<Result<CellClaims>> {
-    this.#counters.add("recordReads");
+    const { claimReads, store, limits, log } = this.#part;
+    this.#part.counters.add("recordReads");
     return this.#readClaims(message, () =>
-      this.#claimReads.run(message.cell, () => {
-        const claims = this.#store.claimsOf(message.cell, Math.min(message.limit, this.#limits.scanRows));
-        const seen = this.#log.ledgerPoint(message.cell) ?? null;
-        const transfers = this.#transfers.holding(message.cell);
+      claimReads.run(message.cell, () => {
+        const claims = store.claimsOf(message.cell, Math.min(message.limit, limits.scanRows));
+        const seen = log.ledgerPoint(message.cell) ?? null;
+        const transfers = this.#part.transfers.holding(message.cell);
         return { value: { claims, transfers, seen }, rows: claims.length };
       }),
     );
@@ -619,10 +434,10 @@ export class Shard implements ShardCalls {
 
   /** Counts claims of a cell by their types, held or not. */
   countCellClaims(message: CountCellClaims): Promise<Result<CellClaimCounts>> {
-    this.#counters.add("recordReads");
+    this.#part.counters.add("recordReads");
     return this.#readClaims(message, () =>
-      this.#claimReads.run(message.cell, () => {
-        const value = this.#store.countClaims(message.cell, message.behind, this.#limits.scanRows);
+      this.#part.claimReads.run(message.cell, () => {
+        const value = this.#part.store.countClaims(message.cell, message.behind, this.#part.limits.scanRows);
         return { value, rows: value.counts.reduce((sum, { claims }) => sum + claims, 0) };
       }),
     );
@@ -630,10 +445,10 @@ export class Shard implements ShardCalls {
 
   /** Counts what this shard has of a scope, before a transfer of it is prepared (Y2). */
   planTransfer(message: PlanTransfer): Promise<Result<TransferPlan>> {
-    this.#counters.add("recordReads");
+    this.#part.counters.add("recordReads");
     return this.#readClaims({ ...message, cell: message.from }, () =>
-      this.#claimReads.run(message.from, () => {
-        const value = this.#transfers.plan(message);
+      this.#part.claimReads.run(message.from, () => {
+        const value = this.#part.transfers.plan(message);
         return { value, rows: value.counts.reduce((sum, { claims }) => sum + claims, value.present) };
       }),
     );
@@ -641,19 +456,19 @@ export class Shard implements ShardCalls {
 
   /** Searches the claims of all cells for the names of a subject. */
   findNames(message: FindNames): Promise<Result<FoundNames>> {
-    this.#counters.add("recordReads");
+    this.#part.counters.add("recordReads");
     return this.#readAll(message, () =>
-      this.#reads.run(OPERATORS, () => {
-        const rows = this.#limits.scanRows;
-        return { value: this.#store.findNames(message, rows), rows };
+      this.#part.reads.run(OPERATORS, () => {
+        const rows = this.#part.limits.scanRows;
+        return { value: this.#part.store.findNames(message, rows), rows };
       }),
     );
   }
 
   /** Returns digests of ranges (R4). */
   digestRecords(message: DigestRecordsRequest): Promise<Result<DigestRecordsAnswer>> {
-    this.#counters.add("recordReads");
-    return this.#readClaims(message, () => this.#digests.digestRecords(message));
+    this.#part.counters.add("recordReads");
+    return this.#readClaims(message, () => this.#part.digests.digestRecords(message));
   }
 
   /**
@@ -662,18 +477,18 @@ export class Shard implements ShardCalls {
    */
   ping(message: PingShard): Promise<Result<ShardWork>> {
     return this.#answer(message, async () => {
-      this.#sweeper.arm();
-      if (!this.#target.isWhole) this.#wakeSources();
+      this.#part.sweeper.arm();
+      if (!this.#part.target.isWhole) this.#wakeSources();
       const { newShard } = message;
-      const handedOver = newShard === undefined ? undefined : this.#source.handedOverTo(newShard);
-      const work = { auditEntries: this.#audit.count, scrub: this.#scrub.work };
+      const handedOver = newShard === undefined ? undefined : this.#part.source.handedOverTo(newShard);
+      const work = { auditEntries: this.#part.audit.count, scrub: this.#part.scrub.work };
       return ok({ ...work, ...(handedOver === undefined ? {} : { handedOver }) });
     });
   }
 
   /** Checks the next rows of this shard, or the first ones (Z1). */
   scrub(message: ScrubStep): Promise<Result<ScrubStatus>> {
-    return this.#readAll(message, () => this.#scrub.step(message));
+    return this.#readAll(message, () => this.#part.scrub.step(message));
   }
 
   /** Returns which holds of granted leases are not here, for the scrub of their ledger (Z3). */
@@ -683,17 +498,17 @@ export class Shard implements ShardCalls {
       async () => {
         if (message.executions.some(({ keys }) => !this.#servesAll(keys)))
           return { ok: false, refusal: this.#notHere() };
-        const found = await this.#reads.run(message.cell, () => ({
-          value: checkHolds(this.#store, this.#ranges, this.#index, message),
+        const found = await this.#part.reads.run(message.cell, () => ({
+          value: checkHolds(this.#part.store, this.#part.ranges, this.#part.index, message),
           rows: message.executions.reduce((sum, { keys }) => sum + keys.length, 0),
         }));
         if (!found.ok) return found;
-        await this.#ports.sql.flush();
+        await this.#part.ports.sql.flush();
         if (!found.value.ok) return found.value;
         return ok({
           ...found.value.value,
-          isReconciling: this.#history.state === "reconciling",
-          seen: this.#log.ledgerPoint(message.cell) ?? null,
+          isReconciling: this.#part.history.state === "reconciling",
+          seen: this.#part.log.ledgerPoint(message.cell) ?? null,
         });
       },
       `the ledger of cell ${message.cell}`,
@@ -702,23 +517,24 @@ export class Shard implements ShardCalls {
 
   /** Returns the owners of a name, now and before, the latest first (K2). */
   listPeriods(message: ListPeriods): Promise<Result<PeriodPage>> {
-    this.#counters.add("lookups");
+    const { store, pastClaims, limits, ranges, history, ports } = this.#part;
+    this.#part.counters.add("lookups");
     return this.#read(message, async () => {
-      if (!this.#serves(message.key)) return { ok: false, refusal: this.#notHere() };
+      if (!this.#part.serves(message.key)) return { ok: false, refusal: this.#notHere() };
       // A hold whose lease is decided is cleared first, so the claim is what the lookup shows (R2).
       if (message.before === null) {
-        const [current] = await this.#reader.lookup([message.key], message.traces);
+        const [current] = await this.#part.reader.lookup([message.key], message.traces);
         if (current === undefined || current.found.kind === "unknown") return unknownOwner;
       }
-      return this.#reads
+      return this.#part.reads
         .run<Result<PeriodPage>>(OPERATORS, () => {
           // The claim may not be rewritten yet, although its transfer was cut (Y4).
-          if (message.before === null && this.#ranges.over(this.#store.claim(message.key))?.cut_at_ms != null)
+          if (message.before === null && ranges.over(store.claim(message.key))?.cut_at_ms != null)
             return { value: unknownOwner, rows: 1 };
-          const page = readPeriods(this.#store, this.#pastClaims, this.#limits.scanRows, message);
+          const page = readPeriods(store, pastClaims, limits.scanRows, message);
           // What was lost and is not verified yet may be missing (H6, K4).
-          const isReconciling = this.#history.state === "reconciling";
-          const completeSinceMs = isReconciling ? this.#ports.clock.now() : this.#pastClaims.completeSinceMs;
+          const isReconciling = history.state === "reconciling";
+          const completeSinceMs = isReconciling ? ports.clock.now() : pastClaims.completeSinceMs;
           return { value: ok({ ...page, completeSinceMs }), rows: page.rows };
         })
         .then((done) => (done.ok ? done.value : done));
@@ -728,17 +544,17 @@ export class Shard implements ShardCalls {
   /** Erases the past claims of a name (K5). A dry run returns what would be erased. */
   erasePeriods(message: ErasePeriods): Promise<Result<ErasedPeriods>> {
     const { key, operator, dryRun } = message;
-    const most = this.#limits.scanRows;
-    const epochHere = (): number | null => this.#store.claim(key)?.epoch ?? null;
+    const most = this.#part.limits.scanRows;
+    const epochHere = (): number | null => this.#part.store.claim(key)?.epoch ?? null;
     const eraseFromLog = (): number => {
       const current = epochHere() ?? message.claimEpoch ?? undefined;
-      return this.#log.eraseName(key, current, { dryRun });
+      return this.#part.log.eraseName(key, current, { dryRun });
     };
     return this.#answer(message, async () => {
       // Until its rows are deleted, a shard that had the name before may have past claims of it.
       if (!this.#isWhole) return { ok: false, refusal: this.#notHere() };
       if (dryRun) {
-        const found = this.#pastClaims.count(key, most + 1);
+        const found = this.#part.pastClaims.count(key, most + 1);
         const changes = found > most ? 0 : eraseFromLog();
         return ok({
           erased: Math.min(found, most),
@@ -747,16 +563,16 @@ export class Shard implements ShardCalls {
           claimEpoch: epochHere(),
         });
       }
-      return this.#commits.submit(
+      return this.#part.commits.submit(
         "erase_past_claims",
         (): Result<ErasedPeriods> => {
-          const full = this.#audit.refusal;
+          const full = this.#part.audit.refusal;
           if (full !== undefined) return { ok: false, refusal: full };
-          const result = this.#pastClaims.erase(key, most);
+          const result = this.#part.pastClaims.erase(key, most);
           // The log may have periods that are no longer kept as past claims.
           const changes = result.hasMore ? 0 : eraseFromLog();
           if (result.erased > 0 || changes > 0) {
-            this.#audit.append(operator, {
+            this.#part.audit.append(operator, {
               action: "erase_history",
               cell: null,
               target: keyHash(key),
@@ -775,28 +591,29 @@ export class Shard implements ShardCalls {
   pullAudit(message: PullAudit): Promise<Result<AuditPage>> {
     return this.#read(message, async () => {
       const { copied, limit } = message;
-      if (copied !== null) await this.#commits.submit("forget_audit", () => this.#audit.forget(copied));
-      return ok(this.#audit.page(limit));
+      if (copied !== null)
+        await this.#part.commits.submit("forget_audit", () => this.#part.audit.forget(copied));
+      return ok(this.#part.audit.page(limit));
     });
   }
 
   alarm(): Promise<void> {
-    this.#counters.add("sweeps");
-    return this.#sweeper.run();
+    this.#part.counters.add("sweeps");
+    return this.#part.sweeper.run();
   }
 
   // The calls below are also answered by a shard that has gone back in time.
 
   /** Returns what this shard knows of its own history. */
   part(message: Envelope): Promise<Result<PartStatus>> {
-    return this.#answerAlways(message, async () => ok(this.#history.status));
+    return this.#answerAlways(message, async () => ok(this.#part.history.status));
   }
 
   /** Returns what the scrub has found. */
   scrubStatus(message: Envelope): Promise<Result<ScrubStatus>> {
     return this.#answerAlways(message, async () => {
-      await this.#ports.sql.flush();
-      return ok(this.#scrub.status);
+      await this.#part.ports.sql.flush();
+      return ok(this.#part.scrub.status);
     });
   }
 
@@ -804,16 +621,16 @@ export class Shard implements ShardCalls {
   metrics(message: Envelope): Promise<Result<ShardMetrics>> {
     return this.#answerAlways(message, async () =>
       ok({
-        startedAtMs: this.#startedAtMs,
-        state: this.#history.state,
-        sizeBytes: this.#ports.sql.sizeBytes(),
-        waitingWrites: this.#commits.waiting,
-        scrub: this.#scrub.metrics,
-        waitingReads: this.#reads.waiting,
-        holds: this.#store.countHolds(MOST_HOLDS),
-        ...this.#queues.counts,
-        ...this.#counters.counts(),
-        exchangeDurations: this.#exchangeDurations.durations,
+        startedAtMs: this.#part.startedAtMs,
+        state: this.#part.history.state,
+        sizeBytes: this.#part.ports.sql.sizeBytes(),
+        waitingWrites: this.#part.commits.waiting,
+        scrub: this.#part.scrub.metrics,
+        waitingReads: this.#part.reads.waiting,
+        holds: this.#part.store.countHolds(MOST_HOLDS),
+        ...this.#part.queues.counts,
+        ...this.#part.counters.counts(),
+        exchangeDurations: this.#part.exchangeDurations.durations,
       }),
     );
   }
@@ -821,9 +638,9 @@ export class Shard implements ShardCalls {
   /** Accepts that this shard has gone back in time (H6). A dry run returns what would be accepted. */
   reconcile(message: ReconcileShard): Promise<Result<ShardReconciliation>> {
     return this.#answerAlways(message, async () => {
-      const reply = await this.#reconciler.reconcile(message);
+      const reply = await this.#part.reconciler.reconcile(message);
       // Shards that got names from this one must hear of its loss (G7).
-      if (this.#source.hasWork) void this.#handOver();
+      if (this.#part.source.hasWork) void this.#handOver();
       return reply;
     });
   }
@@ -832,7 +649,9 @@ export class Shard implements ShardCalls {
   finishReconciliation(message: FinishShard): Promise<Result<PartStatus>> {
     return this.#answerAlways(message, async () =>
       // Until a source has stopped to serve its names, others may get them there (G5).
-      this.#target.isWhole ? this.#reconciler.finish(message) : { ok: false, refusal: this.#notHere() },
+      this.#part.target.isWhole
+        ? this.#part.reconciler.finish(message)
+        : { ok: false, refusal: this.#notHere() },
     );
   }
 
@@ -840,25 +659,27 @@ export class Shard implements ShardCalls {
   listHolds(message: ListHolds): Promise<Result<HoldPage>> {
     return this.#answerAlways(message, async () => {
       if (!this.#isWhole) return { ok: false, refusal: this.#notHere() };
-      const page = holdPage(this.#store, this.#ranges, message);
-      await this.#ports.sql.flush();
-      return ok({ ...page, point: this.#point, seen: this.#log.ledgerPoint(message.cell) ?? null });
+      const page = holdPage(this.#part.store, this.#part.ranges, message);
+      await this.#part.ports.sql.flush();
+      return ok({ ...page, point: this.#point, seen: this.#part.log.ledgerPoint(message.cell) ?? null });
     });
   }
 
   /** Does some of the work of a growth: copies names, hands them over, or deletes those that have moved. */
   async growStep(message: GrowthStep): Promise<Result<GrowthProgress>> {
     const { growth } = message;
-    if (growth?.phase === "aborted" && this.#target.hasOnlyCopies) return this.#dropCopies(message, growth);
+    if (growth?.phase === "aborted" && this.#part.target.hasOnlyCopies)
+      return this.#dropCopies(message, growth);
     // A step after the cut may have either placement, and may change that of this shard.
     const isCut = growth?.phase === "cut";
-    const { placement = message.placement } = isCut ? this.#placementGuard : message;
+    const { placement = message.placement } = isCut ? this.#part.placementGuard : message;
     const refusal =
-      (await this.#placementGuard.admit({ ...message, placement })) ??
-      this.#history.refuse(message.seen, "a caller") ??
+      (await this.#part.placementGuard.admit({ ...message, placement })) ??
+      this.#part.history.refuse(message.seen, "a caller") ??
       this.#refuseSeen(message);
-    const reply = refusal === undefined ? await this.#source.step(message) : { ok: false as const, refusal };
-    await this.#ports.sql.flush();
+    const reply =
+      refusal === undefined ? await this.#part.source.step(message) : { ok: false as const, refusal };
+    await this.#part.ports.sql.flush();
     return reply;
   }
 
@@ -867,19 +688,21 @@ export class Shard implements ShardCalls {
    * lost, the next messages of the cron do (M3).
    */
   async #dropCopies(message: GrowthStep, growth: AbortedGrowth): Promise<Result<GrowthProgress>> {
-    const refusal = await this.#placementGuard.begin(message);
+    const refusal = await this.#part.placementGuard.begin(message);
     if (refusal !== undefined) return { ok: false, refusal };
     const weight = WIPE_ROWS;
-    const dropped = await this.#commits.submit("clean", () => this.#target.abort(growth), { weight });
+    const dropped = await this.#part.commits.submit("clean", () => this.#part.target.abort(growth), {
+      weight,
+    });
     if (!dropped.ok) return dropped;
-    this.#sweeper.arm();
-    const { progress } = this.#source;
-    return ok(this.#target.hasCopiesToDrop ? { ...progress, state: "cleaning" } : progress);
+    this.#part.sweeper.arm();
+    const { progress } = this.#part.source;
+    return ok(this.#part.target.hasCopiesToDrop ? { ...progress, state: "cleaning" } : progress);
   }
 
   #refuseSeen({ sightings = [] }: GrowthStep): Refusal | undefined {
     for (const { cell, point } of sightings) {
-      const refusal = this.#history.refuse(point, `the ledger of cell ${cell}`);
+      const refusal = this.#part.history.refuse(point, `the ledger of cell ${cell}`);
       if (refusal !== undefined) return refusal;
     }
     return undefined;
@@ -887,32 +710,32 @@ export class Shard implements ShardCalls {
 
   /** Returns how far this shard is with a growth. */
   growthProgress(message: Envelope): Promise<Result<GrowthProgress>> {
-    return this.#read(message, async () => ok(this.#source.progress));
+    return this.#read(message, async () => ok(this.#part.source.progress));
   }
 
   /** Stores names that another shard gives to this one (G5). This shard may have no placement yet. */
   async receive(message: Receive): Promise<Result<Received>> {
     const sender = `shard ${message.source}`;
     const { growth, seen, placement } = message;
-    const unknown = await this.#placementGuard.begin(message);
+    const unknown = await this.#part.placementGuard.begin(message);
     // Before the cut, this shard has nothing but copies, so it can get what it has lost again.
     const isReplaceable =
-      this.#placementGuard.placement === undefined && placement === placementOf(growth.from);
-    const hasSeen = seen === undefined || this.#history.includes(seen);
-    if (unknown === undefined && isReplaceable && !hasSeen && !this.#history.isLost) {
-      await this.#ports.sql.flush();
+      this.#part.placementGuard.placement === undefined && placement === placementOf(growth.from);
+    const hasSeen = seen === undefined || this.#part.history.includes(seen);
+    if (unknown === undefined && isReplaceable && !hasSeen && !this.#part.history.isLost) {
+      await this.#part.ports.sql.flush();
       return ok({ state: "unknown", point: this.#point, seen: null });
     }
-    const refusal = unknown ?? this.#history.refuse(seen, sender);
+    const refusal = unknown ?? this.#part.history.refuse(seen, sender);
     if (refusal !== undefined) {
-      if (this.#history.isLost) await this.#ports.sql.flush();
+      if (this.#part.history.isLost) await this.#part.ports.sql.flush();
       return { ok: false, refusal };
     }
-    const reply = await this.#commits.submit("receive", () => this.#target.receive(message), {
+    const reply = await this.#part.commits.submit("receive", () => this.#part.target.receive(message), {
       weight: 2 * message.names.length + 8,
     });
     // The moved holds need a sweep, and the first message may have found no alarm (M3).
-    this.#sweeper.arm();
+    this.#part.sweeper.arm();
     return reply.ok ? ok({ ...reply.value, point: this.#point }) : reply;
   }
 
@@ -922,42 +745,43 @@ export class Shard implements ShardCalls {
    */
   async #changePlacement({ placement, growth }: Confirmed, adopt: () => void): Promise<void> {
     // There is no such shard.
-    if (this.#index >= shardsOf(placement)) return;
-    const before = this.#placementGuard.placement;
+    if (this.#part.index >= shardsOf(placement)) return;
+    const before = this.#part.placementGuard.placement;
     const cut = growth?.phase === "cut" ? growth : undefined;
-    if (before === undefined && (cut === undefined || this.#index >= cut.from)) {
+    if (before === undefined && (cut === undefined || this.#part.index >= cut.from)) {
       // A growth in which this shard got its names has ended, and it has only those of an aborted one.
-      if (cut === undefined && this.#target.hasCopiesToDrop) this.#history.refuseBehind("the directory");
-      this.#ports.sql.transaction(["confirm_placement"], () => {
+      if (cut === undefined && this.#part.target.hasCopiesToDrop)
+        this.#part.history.refuseBehind("the directory");
+      this.#part.ports.sql.transaction(["confirm_placement"], () => {
         adopt();
-        if (cut !== undefined) this.#target.expect(cut);
+        if (cut !== undefined) this.#part.target.expect(cut);
       });
       return;
     }
     if (before !== undefined && (cut === undefined || shardsOf(before) !== cut.from))
       // The growth has ended, which it does only after this shard has handed over: this shard went back.
-      this.#history.refuseBehind("the directory");
+      this.#part.history.refuseBehind("the directory");
     const fence = (): void => {
-      if (this.#placementGuard.placement === placement) return;
+      if (this.#part.placementGuard.placement === placement) return;
       const missed = missedGrowth(before ?? placement, placement);
       adopt();
-      this.#changes.reset();
-      this.#source.fence(cut ?? missed);
+      this.#part.changes.reset();
+      this.#part.source.fence(cut ?? missed);
     };
     // Also a shard that went back must not serve with an old placement after its loss is accepted (G3).
-    await this.#commits.submit("fence", fence, { evenIfStopped: true });
-    this.#queues.sendAway((key) => !this.#serves(key));
+    await this.#part.commits.submit("fence", fence, { evenIfStopped: true });
+    this.#part.queues.sendAway((key) => !this.#part.serves(key));
     void this.#handOver();
   }
 
   /** Nobody serves the names until they are handed over. If this fails, the alarm goes on. */
   async #handOver(): Promise<void> {
-    this.#sweeper.arm();
+    this.#part.sweeper.arm();
     try {
-      await this.#source.work(HAND_OVER_ROWS, { mostDeleted: 0 });
+      await this.#part.source.work(HAND_OVER_ROWS, { mostDeleted: 0 });
     } catch (error) {
-      this.#ports.log("hand_over_failed", {
-        shard: this.#index,
+      this.#part.ports.log("hand_over_failed", {
+        shard: this.#part.index,
         error: error instanceof Error ? error.message : String(error),
       });
     }
@@ -965,13 +789,13 @@ export class Shard implements ShardCalls {
 
   /** Tells the shards that have not handed over what is in force, so that they do. */
   #wakeSources(): void {
-    const { placement } = this.#placementGuard;
+    const { placement } = this.#part.placementGuard;
     if (placement === undefined || this.#waking !== undefined) return;
-    const message = { version: MESSAGE_VERSION, placement, newShard: this.#index };
-    const { inquiryTimeoutMs, fanOut: width } = this.#limits;
-    this.#waking = fanOut(this.#target.missingSources, width, async (source) => {
-      const answer = await ask(this.#ports.clock, inquiryTimeoutMs, () =>
-        this.#peers.shard(source).ping(message),
+    const message = { version: MESSAGE_VERSION, placement, newShard: this.#part.index };
+    const { inquiryTimeoutMs, fanOut: width } = this.#part.limits;
+    this.#waking = fanOut(this.#part.target.missingSources, width, async (source) => {
+      const answer = await ask(this.#part.ports.clock, inquiryTimeoutMs, () =>
+        this.#part.peers.shard(source).ping(message),
       );
       if (answer.kind === "ok" && answer.value.handedOver !== undefined)
         this.#handedOverBy(source, answer.value.handedOver);
@@ -982,43 +806,39 @@ export class Shard implements ShardCalls {
 
   /** A source has handed over, which it knows only if that was durable here. */
   #handedOverBy(source: number, handedOver: HandedOver): void {
-    if (!this.#target.missingSources.includes(source)) return;
-    if (this.#history.state !== "reconciling") this.#history.refuseBehind(`shard ${source}`);
+    if (!this.#part.target.missingSources.includes(source)) return;
+    if (this.#part.history.state !== "reconciling") this.#part.history.refuseBehind(`shard ${source}`);
     else
-      void this.#commits.submit("receive", () => {
+      void this.#part.commits.submit("receive", () => {
         // The source may have sent it again during the wait (M1).
-        if (this.#target.missingSources.includes(source)) this.#target.giveUp(source, handedOver);
+        if (this.#part.target.missingSources.includes(source)) this.#part.target.giveUp(source, handedOver);
       });
   }
 
-  #serves(key: BucketKey): boolean {
-    return this.#target.serves(key) && this.#source.serves(key);
-  }
-
   #servesAll(keys: readonly BucketKey[]): boolean {
-    return this.#isWhole || keys.every((key) => this.#serves(key));
+    return this.#isWhole || keys.every((key) => this.#part.serves(key));
   }
 
   /** Whether the rows here are exactly the names that this shard serves (G8). */
   get #isWhole(): boolean {
-    return this.#target.isWhole && this.#source.isWhole;
+    return this.#part.target.isWhole && this.#part.source.isWhole;
   }
 
   #notHere(): Refusal {
     this.#wakeSources();
     return refused(
       "UNAVAILABLE",
-      `shard ${this.#index} is taking over or handing over names, because the deployment gets more shards; ` +
-        "retry the call",
+      `shard ${this.#part.index} is taking over or handing over names, because the deployment gets more ` +
+        "shards; retry the call",
       { retryAfterMs: 1_000, isMoving: true },
     ).refusal;
   }
 
   async #answerAlways<T>(message: Envelope, work: () => Promise<Result<T>>): Promise<Result<T>> {
-    const refusal = await this.#placementGuard.admit(message);
+    const refusal = await this.#part.placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     // A loss that another message has noticed may not be durable yet (H4).
-    if (this.#history.isLost) await this.#ports.sql.flush();
+    if (this.#part.history.isLost) await this.#part.ports.sql.flush();
     return work();
   }
 
@@ -1026,7 +846,7 @@ export class Shard implements ShardCalls {
   #read<T>(message: Envelope, work: () => Promise<Result<T>>): Promise<Result<T>> {
     return this.#answer(message, async () => {
       const reply = await work();
-      await this.#ports.sql.flush();
+      await this.#part.ports.sql.flush();
       return reply;
     });
   }
@@ -1044,9 +864,9 @@ export class Shard implements ShardCalls {
    */
   #readClaims<T>(message: Envelope & { cell: string }, work: () => Promise<Result<T>>): Promise<Result<T>> {
     return this.#readAll(message, async () => {
-      const open = this.#ranges.involving(message.cell).filter(mayBeCut);
+      const open = this.#part.ranges.involving(message.cell).filter(mayBeCut);
       if (open.length > 0) {
-        const verdicts = await this.#inquirer.inquire(open, message.traces);
+        const verdicts = await this.#part.inquirer.inquire(open, message.traces);
         if ([...verdicts.values()].includes("unknown")) return unknownTransfer;
       }
       return work();
@@ -1059,16 +879,112 @@ export class Shard implements ShardCalls {
     work: () => Promise<Result<T>>,
     sender = "a caller",
   ): Promise<Result<T>> {
-    const refusal = (await this.#placementGuard.admit(message)) ?? this.#history.refuse(message.seen, sender);
+    const refusal =
+      (await this.#part.placementGuard.admit(message)) ?? this.#part.history.refuse(message.seen, sender);
     const done = refusal === undefined ? await work() : { ok: false as const, refusal };
     // During the wait, the names may have moved, and the loss may have been noticed (M1, G3, H4).
-    const late = this.#placementGuard.refuseOutdated(message) ?? this.#history.refusal;
+    const late = this.#part.placementGuard.refuseOutdated(message) ?? this.#part.history.refusal;
     const isLate = refusal === undefined && late !== undefined;
     const reply = isLate ? { ok: false as const, refusal: late } : done;
     // Whoever learns of the loss can rely on it, also after a crash (H4).
-    if (this.#history.isLost) await this.#ports.sql.flush();
+    if (this.#part.history.isLost) await this.#part.ports.sql.flush();
     return reply;
   }
+}
+
+type ShardPart = ReturnType<typeof makePart>;
+
+/** Makes the parts in their order. One that needs a later one does not compile, except in a closure. */
+function makePart(index: number, ports: Ports, limits: Limits, peers: Peers, change: Change) {
+  migrate(ports.sql, shardSchema);
+  const startedAtMs = ports.clock.now();
+  const counters = new ShardCounters();
+  const exchangeDurations = new Histogram(ports.clock);
+  const changes = new ChangeCounts(ports.randomness);
+  const isFull = (): boolean => ports.sql.sizeBytes() > limits.shardBytes;
+  const pastClaims = new PastClaims(ports.sql, limits, isFull);
+  const audit = new Audit(ports, limits, `shard ${index}`);
+  const store = new ShardStore(
+    ports.sql,
+    pastClaims,
+    (cell) => changes.add(cell),
+    (key, isHeld) => {
+      queues.holdChanged(key, isHeld);
+      source.changed(key);
+    },
+  );
+  const queues = new NameQueues(ports.clock, limits);
+  const scans = new ScanStore(ports.sql);
+  const reads = new ReadQueue(ports.clock, limits);
+  const log = new ShardLog(ports.sql, ports.clock, limits);
+  const ranges = new RangeHolds(ports.sql, (cell) => changes.add(cell));
+  const scopes = new ScopeStore(ports.sql);
+  const stored = {
+    index,
+    ports,
+    limits,
+    peers,
+    store,
+    pastClaims,
+    audit,
+    changes,
+    scans,
+    ranges,
+    scopes,
+    log,
+  };
+  const transfers = new ShardTransfers(stored);
+  const claimReads = transfers.readsIn(reads);
+  const history = new History(ports, `shard ${index}`, log.position);
+  const placementGuard = new PlacementGuard(ports, limits, peers, {
+    firstUse: () => sweeper.start(),
+    change,
+  });
+  /** Writes the log row of a transaction that changed something. */
+  const logTransaction = (): void => {
+    const hasChanged = [store, pastClaims, ranges, target].map((part) => part.takeChanged()).includes(true);
+    if (!hasChanged && !log.hasJumped && log.changes.isEmpty) return log.discard();
+    history.raise();
+    log.append();
+  };
+  const durable = (): void => {
+    history.madeDurable(log.position);
+    queues.committed();
+  };
+  const commits = new GroupCommit(ports, history, logTransaction, durable, MAX_TRANSACTION_ROWS);
+  const names = new MovedNames(ports.sql);
+  const working = {
+    ...stored,
+    names,
+    queues,
+    reads,
+    transfers,
+    claimReads,
+    history,
+    placementGuard,
+    commits,
+  };
+  const source: GrowthSource = new GrowthSource(working);
+  const target: GrowthTarget = new GrowthTarget(working);
+  const serves = (key: BucketKey): boolean => target.serves(key) && source.serves(key);
+  const ledger = (cell: string): LedgerCalls => {
+    counters.add("inquiries");
+    return peers.ledger(cell);
+  };
+  const inquirer = new Inquirer({ ...working, serves, peers: { ledger } });
+  const part = { ...working, source, target, inquirer };
+  const reader = new ShardReader(part);
+  const digests = new DigestReader(part);
+  const sweeper: Sweeper = new Sweeper(part);
+  const onAccepted = (incarnation: number): void => {
+    source.lossAccepted(incarnation);
+    target.lossAccepted();
+  };
+  const reconciler = new ShardReconciler({ ...part, onAccepted });
+  const rows = new ShardScrub(part);
+  const scrub = new Scrub(ports, limits, history, (cursor, step) => rows.check(cursor, step));
+  const counts = { startedAtMs, counters, exchangeDurations };
+  return { ...part, ...counts, isFull, serves, reader, digests, sweeper, reconciler, scrub };
 }
 
 /** A growth that this shard has missed, because it went back in time. The names are handed over already. */

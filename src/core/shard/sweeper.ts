@@ -43,6 +43,20 @@ interface Pass {
   nextMs: number;
 }
 
+interface Needs {
+  readonly ports: Ports;
+  readonly limits: Limits;
+  readonly store: ShardStore;
+  readonly scans: ScanStore;
+  readonly inquirer: Inquirer;
+  readonly ranges: RangeHolds;
+  readonly transfers: ShardTransfers;
+  readonly pastClaims: PastClaims;
+  readonly commits: GroupCommit;
+  readonly source: Pick<GrowthSource, "hasWork" | "work">;
+  readonly target: Pick<GrowthTarget, "hasOnlyCopies" | "hasCopiesToDrop" | "dropCopies">;
+}
+
 /**
  * Inquires about holds that are older than `sweepAfterMs`, so that no hold stays after its lease is over just
  * because no begin meets it (B8). A hold of a granted lease may stay for days: the older it is, the longer
@@ -54,46 +68,14 @@ interface Pass {
  * inquires about none: their old shards do.
  */
 export class Sweeper {
-  readonly #ports: Ports;
-  readonly #limits: Limits;
-  readonly #store: ShardStore;
-  readonly #scans: ScanStore;
-  readonly #inquirer: Inquirer;
-  readonly #ranges: RangeHolds;
-  readonly #transfers: ShardTransfers;
-  readonly #pastClaims: PastClaims;
-  readonly #commits: GroupCommit;
-  readonly #growth: Pick<GrowthSource, "hasWork" | "work">;
-  readonly #copies: Pick<GrowthTarget, "hasOnlyCopies" | "hasCopiesToDrop" | "dropCopies">;
+  readonly #part: Needs;
   readonly #alarm: AlarmSchedule;
   #pass: Pass | undefined;
   #lastPassMs = -Infinity;
 
-  constructor(
-    ports: Ports,
-    limits: Limits,
-    store: ShardStore,
-    scans: ScanStore,
-    inquirer: Inquirer,
-    ranges: RangeHolds,
-    transfers: ShardTransfers,
-    pastClaims: PastClaims,
-    commits: GroupCommit,
-    growth: Pick<GrowthSource, "hasWork" | "work">,
-    copies: Pick<GrowthTarget, "hasOnlyCopies" | "hasCopiesToDrop" | "dropCopies">,
-  ) {
-    this.#ports = ports;
-    this.#limits = limits;
-    this.#store = store;
-    this.#scans = scans;
-    this.#inquirer = inquirer;
-    this.#ranges = ranges;
-    this.#transfers = transfers;
-    this.#pastClaims = pastClaims;
-    this.#commits = commits;
-    this.#growth = growth;
-    this.#copies = copies;
-    this.#alarm = new AlarmSchedule(ports.alarm, ports.clock);
+  constructor(part: Needs) {
+    this.#part = part;
+    this.#alarm = new AlarmSchedule(part.ports.alarm, part.ports.clock);
   }
 
   /**
@@ -110,71 +92,76 @@ export class Sweeper {
    * start, when holds are made, and by the cron. No alarm waits for the months until past claims are due.
    */
   arm(): void {
-    const now = this.#ports.clock.now();
-    const isDropDue = this.#pastClaims.dueMs(now) <= now;
-    if (this.#ranges.hasCut || this.#hasGrowthWork) this.#alarm.setBy(now + this.#limits.sweepAfterMs / 4);
-    if (this.#hasHolds || isDropDue) this.#alarm.setBy(now + this.#limits.sweepAfterMs);
+    const now = this.#part.ports.clock.now();
+    const isDropDue = this.#part.pastClaims.dueMs(now) <= now;
+    if (this.#part.ranges.hasCut || this.#hasGrowthWork)
+      this.#alarm.setBy(now + this.#part.limits.sweepAfterMs / 4);
+    if (this.#hasHolds || isDropDue) this.#alarm.setBy(now + this.#part.limits.sweepAfterMs);
   }
 
   get #hasHolds(): boolean {
-    return !this.#copies.hasOnlyCopies && (this.#ranges.size > 0 || this.#store.hasHolds());
+    return !this.#part.target.hasOnlyCopies && (this.#part.ranges.size > 0 || this.#part.store.hasHolds());
   }
 
   get #hasGrowthWork(): boolean {
-    return this.#growth.hasWork || this.#copies.hasCopiesToDrop;
+    return this.#part.source.hasWork || this.#part.target.hasCopiesToDrop;
   }
 
   async run(): Promise<void> {
     this.#alarm.markRung();
     let nextMs = -Infinity;
     try {
-      await this.#transfers.moveDue(this.#commits);
-      if (!this.#copies.hasOnlyCopies) nextMs = await this.#sweep();
+      await this.#part.transfers.moveDue(this.#part.commits);
+      if (!this.#part.target.hasOnlyCopies) nextMs = await this.#sweep();
       await this.#drop();
       await this.#dropCopies();
-      if (this.#growth.hasWork) await this.#growth.work(SENT_ROWS, { mostDeleted: DELETED_ROWS });
+      if (this.#part.source.hasWork) await this.#part.source.work(SENT_ROWS, { mostDeleted: DELETED_ROWS });
     } finally {
-      const now = this.#ports.clock.now();
-      const soonest = now + this.#limits.sweepAfterMs / 4;
-      const latest = now + this.#limits.maxBackoffMs;
+      const now = this.#part.ports.clock.now();
+      const soonest = now + this.#part.limits.sweepAfterMs / 4;
+      const latest = now + this.#part.limits.maxBackoffMs;
       if (this.#hasHolds) this.#alarm.setBy(Math.max(soonest, Math.min(nextMs, latest)));
-      if (this.#ranges.hasCut || this.#pastClaims.dueMs(now) <= now || this.#hasGrowthWork)
+      if (this.#part.ranges.hasCut || this.#part.pastClaims.dueMs(now) <= now || this.#hasGrowthWork)
         this.#alarm.setBy(soonest);
     }
   }
 
   async #dropCopies(): Promise<void> {
-    for (let left = COPY_DROPS_PER_ALARM; left > 0 && this.#copies.hasCopiesToDrop; left -= 1)
-      await this.#commits.submit("clean", () => this.#copies.dropCopies(), { weight: WIPE_ROWS });
+    for (let left = COPY_DROPS_PER_ALARM; left > 0 && this.#part.target.hasCopiesToDrop; left -= 1)
+      await this.#part.commits.submit("clean", () => this.#part.target.dropCopies(), { weight: WIPE_ROWS });
   }
 
   async #drop(): Promise<void> {
-    const { clock } = this.#ports;
+    const { clock } = this.#part.ports;
     for (
       let left = DROPS_PER_ALARM;
-      left > 0 && this.#pastClaims.dueMs(clock.now()) <= clock.now();
+      left > 0 && this.#part.pastClaims.dueMs(clock.now()) <= clock.now();
       left -= 1
     )
-      await this.#commits.submit("drop_past_claims", () => this.#pastClaims.drop(clock.now(), DROPPED_ROWS), {
-        weight: DROPPED_ROWS,
-      });
+      await this.#part.commits.submit(
+        "drop_past_claims",
+        () => this.#part.pastClaims.drop(clock.now(), DROPPED_ROWS),
+        {
+          weight: DROPPED_ROWS,
+        },
+      );
   }
 
   /** Reads the next pages of holds. Returns when the next sweep is due; that is at once if pages are left. */
   async #sweep(): Promise<number> {
-    const pageHolds = Math.min(PAGE_HOLDS, this.#limits.scanRows);
+    const pageHolds = Math.min(PAGE_HOLDS, this.#part.limits.scanRows);
     const isNew = this.#pass === undefined;
     const pass = (this.#pass ??= this.#newPass());
     if (isNew) await this.#askRanges(pass);
     let asked = 0;
     for (let page = 0; page < PAGES_PER_ALARM && asked < pageHolds; page += 1) {
-      const { range, isLast } = this.#scans.nextHolds(pass.behind, pageHolds);
-      const due = this.#dueIn(pass, this.#scans.holds(range));
+      const { range, isLast } = this.#part.scans.nextHolds(pass.behind, pageHolds);
+      const due = this.#dueIn(pass, this.#part.scans.holds(range));
       pass.behind = range.upTo;
       if (isLast) this.#pass = undefined;
       asked += due.length;
       // Without an inquiry, other work still gets its turn between two pages.
-      await (due.length > 0 ? this.#ask(due) : this.#ports.clock.turn());
+      await (due.length > 0 ? this.#ask(due) : this.#part.ports.clock.turn());
       if (isLast) return pass.nextMs;
     }
     return -Infinity;
@@ -184,18 +171,18 @@ export class Sweeper {
   async #askRanges(pass: Pass): Promise<void> {
     const due = this.#dueIn(
       pass,
-      this.#ranges.all().filter(({ cut_at_ms: cutAtMs }) => cutAtMs === null),
+      this.#part.ranges.all().filter(({ cut_at_ms: cutAtMs }) => cutAtMs === null),
     );
-    if (due.length > 0) await this.#inquirer.inquire(due);
+    if (due.length > 0) await this.#part.inquirer.inquire(due);
   }
 
   async #ask(due: readonly HoldRow[]): Promise<void> {
-    const verdicts = await this.#inquirer.inquire(due);
-    await this.#inquirer.tellGranted(due, verdicts);
+    const verdicts = await this.#part.inquirer.inquire(due);
+    await this.#part.inquirer.tellGranted(due, verdicts);
   }
 
   #newPass(): Pass {
-    const atMs = this.#ports.clock.now();
+    const atMs = this.#part.ports.clock.now();
     // After the clock was set back, it is not known what was asked, so everything is due again.
     const previousMs = this.#lastPassMs <= atMs ? this.#lastPassMs : -Infinity;
     this.#lastPassMs = atMs;
@@ -216,8 +203,8 @@ export class Sweeper {
    * after each is half the age, but at least `sweepAfterMs` and at most `maxBackoffMs`.
    */
   #nextDueAge(ageMs: number): number {
-    const { sweepAfterMs } = this.#limits;
-    const longest = Math.max(sweepAfterMs, this.#limits.maxBackoffMs);
+    const { sweepAfterMs } = this.#part.limits;
+    const longest = Math.max(sweepAfterMs, this.#part.limits.maxBackoffMs);
     let due = sweepAfterMs;
     while (due <= ageMs) {
       const pauseMs = Math.max(due / 2, sweepAfterMs);

@@ -4,7 +4,7 @@ import type { Result } from "../../../src/core/refusal.ts";
 import type { BeginAnswer } from "../../../src/core/messages.ts";
 import type { Limits } from "../../../src/core/limits.ts";
 import { shardOf, shardsOf } from "../../../src/core/placement.ts";
-import { privateField } from "../../support/private-fields.ts";
+import { privateField, privatePath } from "../../support/private-fields.ts";
 import { Cluster } from "../../support/cluster.ts";
 import { beginRequest, decideRequest, keyOf, operator, type OpSpec } from "../../support/ops.ts";
 import { bucketType } from "../../support/types.ts";
@@ -488,6 +488,6 @@ test("[B11] a late copy of a begin's message takes a place that soon ends", asyn
   await f.decide(owner);
   await f.c.pass(3_000 + 2 * 4_000 + 1_000);
   expect(await f.waiting()).toBe(0);
-  const queues = privateField(f.c.shard(0).object, "#queues") as object;
+  const queues = privatePath(f.c.shard(0).object, "#part.queues") as object;
   expect([privateField(queues, "#queues"), privateField(queues, "#byCell")]).toEqual([new Map(), new Map()]);
 });

@@ -454,7 +454,7 @@ test("[M7] the last holds of a scan count against the rows of a message, like th
     ranges: [ALL],
   };
   let rows = 0;
-  const reads: ClaimReads = {
+  const claimReads: ClaimReads = {
     run: (_, read) => {
       const done = read();
       rows = done.rows;
@@ -462,8 +462,13 @@ test("[M7] the last holds of a scan count against the rows of a message, like th
     },
   };
   const inquirer = { inquire: () => Promise.reject(new Error("no hold touches the range")) };
-  const reader = new DigestReader({ holdsOn: () => new Map() }, scans, changes, reads, inquirer, {
-    scanRows,
+  const reader = new DigestReader({
+    store: { holdsOn: () => new Map() },
+    scans,
+    changes,
+    claimReads,
+    inquirer,
+    limits: { scanRows },
   });
   const read = async (cursor: DigestCursor | null): Promise<DigestRecordsAnswer> => {
     const answer = await reader.digestRecords({ ...question, cursor });

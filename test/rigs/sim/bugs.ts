@@ -81,13 +81,13 @@ export const bugs: Record<string, Bug> = {
     patches: [
       {
         file: "src/core/shard/shard.ts",
-        find: "if (this.#placementGuard.refuseOutdated(message) !== undefined) return",
+        find: "if (placementGuard.refuseOutdated(message) !== undefined) return",
         put: "if (message === undefined) return",
       },
       {
         file: "src/core/shard/shard.ts",
-        find: "const late = this.#placementGuard.refuseOutdated(message) ?? this.#history.refusal;",
-        put: "const late = this.#history.refusal;",
+        find: "const late = this.#part.placementGuard.refuseOutdated(message) ?? this.#part.history.refusal;",
+        put: "const late = this.#part.history.refusal;",
       },
     ],
   },
@@ -104,7 +104,7 @@ export const bugs: Record<string, Bug> = {
     "G4",
     ["I2", "I4", "I5", "I48"],
     "src/core/shard/growth-source.ts",
-    "this.#names.noteChange(key, this.#lastChange);",
+    "this.#part.names.noteChange(key, this.#lastChange);",
     "",
   ),
   "a source goes on after a message to a new shard is lost": one(
@@ -188,8 +188,8 @@ export const bugs: Record<string, Bug> = {
     "G7",
     ["I2"],
     "src/core/shard/growth-target.ts",
-    "this.#log.jumpTo(point?.position ?? 0);",
-    "this.#log.reset();",
+    "this.#part.log.jumpTo(point?.position ?? 0);",
+    "this.#part.log.reset();",
   ),
   "a source deletes what has moved when one new shard has confirmed it": one(
     "G7",
@@ -223,7 +223,7 @@ export const bugs: Record<string, Bug> = {
     "G6",
     ["I31"],
     "src/core/shard/growth-source.ts",
-    "if (!this.#history.isLost) this.#log.reset();",
+    "if (!this.#part.history.isLost) this.#part.log.reset();",
     "",
   ),
   "a router shows an answer from before a name moved": one(
@@ -237,8 +237,8 @@ export const bugs: Record<string, Bug> = {
     "G8",
     ["I12", "I21", "I22", "I45"],
     "src/core/shard/shard.ts",
-    "return this.#target.isWhole && this.#source.isWhole;",
-    "return this.#target.isWhole;",
+    "return this.#part.target.isWhole && this.#part.source.isWhole;",
+    "return this.#part.target.isWhole;",
   ),
   // The scrub
   "a scrub forgets its cursor": one(
@@ -302,7 +302,7 @@ export const bugs: Record<string, Bug> = {
     "Y3",
     ["I51"],
     "src/core/shard/prepare.ts",
-    "return this.#ranges.on({ from: cell, scope });",
+    "return this.#part.ranges.on({ from: cell, scope });",
     "return undefined;",
   ),
   "a claim of a scope that is held can be changed": one(
@@ -351,7 +351,8 @@ export const bugs: Record<string, Bug> = {
     "Y6",
     ["I31"],
     "src/core/shard/shard-transfers.ts",
-    "for (const key of this.#scopes.keys(range.from_cell, range.scope)) this.#log.noteHeld(keyHash(key));",
+    "for (const key of this.#part.scopes.keys(range.from_cell, range.scope)) " +
+      "this.#part.log.noteHeld(keyHash(key));",
     "",
   ),
   "a transfer is cut before the shards know that it may be": one(
@@ -379,8 +380,8 @@ export const bugs: Record<string, Bug> = {
     "Y6",
     ["I11", "I51"],
     "src/core/shard/shard-transfers.ts",
-    'if (as !== "committed" && range.cut_at_ms === null) return this.#ranges.delete(range);',
-    'if (as === "rolled_back") return;\n    if (as === "gone") return this.#ranges.delete(range);',
+    'if (as !== "committed" && range.cut_at_ms === null) return this.#part.ranges.delete(range);',
+    'if (as === "rolled_back") return;\n    if (as === "gone") return this.#part.ranges.delete(range);',
   ),
   "the decision of a transfer ends a later range hold of its scope": one(
     "Y1",
@@ -486,7 +487,7 @@ export const bugs: Record<string, Bug> = {
     "K1",
     ["I35"],
     "src/core/shard/shard-transfers.ts",
-    "this.#pastClaims.keepMoved(range, nowMs, MOVED_ROWS);",
+    "this.#part.pastClaims.keepMoved(range, nowMs, MOVED_ROWS);",
     "",
   ),
   // What operators change
@@ -565,15 +566,15 @@ export const bugs: Record<string, Bug> = {
     "F3",
     ["I44"],
     "src/core/shard/inquirer.ts",
-    '(hold) => verdicts.get(executionKey(hold)) === "granted" && !this.#log.changes.isTold(hold),',
-    "(hold) => !this.#log.changes.isTold(hold),",
+    '(hold) => verdicts.get(executionKey(hold)) === "granted" && !this.#part.log.changes.isTold(hold),',
+    "(hold) => !this.#part.log.changes.isTold(hold),",
   ),
   "the change feed tells what is not durable": one(
     "F4",
     ["I44"],
     "src/core/shard/shard.ts",
-    'this.#counters.add("changeReads"); return this.#read(',
-    'this.#counters.add("changeReads"); return this.#answer(',
+    'this.#part.counters.add("changeReads"); return this.#read(',
+    'this.#part.counters.add("changeReads"); return this.#answer(',
   ),
   "an incomplete log is told as if it were complete": one(
     "F4",
@@ -624,7 +625,7 @@ export const bugs: Record<string, Bug> = {
     "B11",
     ["I41"],
     "src/core/shard/prepare.ts",
-    'finding.kind === "clear" ? this.#queues.firstBefore(op, request) : undefined',
+    'finding.kind === "clear" ? this.#part.queues.firstBefore(op, request) : undefined',
     "undefined as Waiting | undefined",
   ),
   "the last one to wait for a name gets it first": one(
@@ -852,7 +853,7 @@ export const bugs: Record<string, Bug> = {
     "H6",
     ["I38"],
     "src/core/shard/reconcile.ts",
-    "if (this.#store.claimsOf(cell, 1).length > 0) return cell;",
+    "if (this.#part.store.claimsOf(cell, 1).length > 0) return cell;",
     "",
   ),
   "a shard with holds of a removed cell goes back into service": one(
@@ -916,8 +917,8 @@ export const bugs: Record<string, Bug> = {
     "E1",
     ["I25"],
     "src/core/shard/reconcile.ts",
-    "this.#log.jumpTo(Math.max(before, seen.position) + POSITION_MARGIN);",
-    "this.#log.jumpTo(before);",
+    "this.#part.log.jumpTo(Math.max(before, seen.position) + POSITION_MARGIN);",
+    "this.#part.log.jumpTo(before);",
   ),
   "a ledger accepts its loss without its holds": one(
     "H7",
@@ -956,7 +957,7 @@ export const bugs: Record<string, Bug> = {
     // The pause is longer than in reality, because few lookups have a change between their turns.
     "isSettled && isHere[index] === true),\n" +
       "position: await new Promise<number>((resume) => " +
-      "void this.#ports.clock.after(100, () => resume(this.#log.position))),",
+      "void this.#part.ports.clock.after(100, () => resume(this.#part.log.position))),",
   ),
   "a router keeps what is not settled": {
     breaks: "Q2",
@@ -1185,7 +1186,7 @@ export const bugs: Record<string, Bug> = {
     "H2",
     ["I24", "I55"],
     "src/core/shard/inquirer.ts",
-    "const seen = this.#log.ledgerPoint(cell);",
+    "const seen = this.#part.log.ledgerPoint(cell);",
     "const seen = undefined;",
   ),
   "the cron does not tell the shards what ledgers have seen": one(
@@ -1234,8 +1235,8 @@ export const bugs: Record<string, Bug> = {
     "H3",
     ["I24"],
     "src/core/shard/inquirer.ts",
-    "if (answer !== undefined && !this.#log.note(",
-    "if (answer === undefined && !this.#log.note(",
+    "if (answer !== undefined && !this.#part.log.note(",
+    "if (answer === undefined && !this.#part.log.note(",
   ),
   "a shard stores no point of a ledger": one(
     "H3",
@@ -1472,7 +1473,7 @@ export const bugs: Record<string, Bug> = {
     "B8",
     ["I11"],
     "src/core/shard/sweeper.ts",
-    "if (this.#hasHolds || isDropDue) this.#alarm.setBy(now + this.#limits.sweepAfterMs);",
+    "if (this.#hasHolds || isDropDue) this.#alarm.setBy(now + this.#part.limits.sweepAfterMs);",
     "",
   ),
   // Decisions
@@ -1670,7 +1671,7 @@ export const bugs: Record<string, Bug> = {
     patches: [
       {
         file: "src/core/shard/reader.ts",
-        find: "const limit = Math.min(request.limit, recordsIn(this.#scanRows));",
+        find: "const limit = Math.min(request.limit, recordsIn(this.#part.limits.scanRows));",
         put: "const { limit } = request;",
       },
       {
@@ -1730,8 +1731,8 @@ export const bugs: Record<string, Bug> = {
     ["I11"],
     "src/core/shard/sweeper.ts",
     "return this.#nextDueAge(pass.previousMs - heldAtMs) <= pass.atMs - heldAtMs;",
-    "return pass.previousMs - heldAtMs < this.#limits.sweepAfterMs && " +
-      "pass.atMs - heldAtMs >= this.#limits.sweepAfterMs;",
+    "return pass.previousMs - heldAtMs < this.#part.limits.sweepAfterMs && " +
+      "pass.atMs - heldAtMs >= this.#part.limits.sweepAfterMs;",
   ),
   // The projection
   "the history is cut although D1 is small": one(
@@ -1889,8 +1890,8 @@ export const bugs: Record<string, Bug> = {
     "R4",
     ["I21"],
     "src/core/shard/digest-records.ts",
-    "await this.#inquirer.inquire(scan.touching, question.traces);",
-    "void this.#inquirer;",
+    "await this.#part.inquirer.inquire(scan.touching, question.traces);",
+    "void this.#part.inquirer;",
   ),
   "a digest leaves out what is held": one(
     "R4",
