@@ -1519,7 +1519,7 @@ test("[G10] a growth waits for the end of a transfer, and a transfer for the end
   const transfer = await prepared(c);
   await growing.start(5);
   expect(await growing.step(0)).toMatchObject({ refusal: { code: "UNAVAILABLE" } });
-  expect(await growing.progress()).toMatchObject(Array(3).fill({ waitsFor: "transfer" }));
+  expect(await growing.progress()).toMatchObject([0, 1, 2].map((shard) => ({ shard, waitsFor: "transfer" })));
   await verified(c, transfer);
   await value(c, decide(c, transfer, "CUT"));
   await c.pass(20_000);
