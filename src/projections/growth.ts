@@ -223,11 +223,9 @@ export async function dropAborted(driver: GrowthDriver): Promise<Result<unknown>
  * names what is in the way, or these shards. A growth that runs already is not refused.
  */
 export async function checkSources(driver: GrowthDriver): Promise<Result<unknown>> {
-  const running = await readGrowth(driver);
-  if (!running.ok || running.value !== null) return running;
-  const others = await askAgain(driver, ({ envelope, objects }) => objects.directory().operations(envelope));
-  if (!others.ok) return others;
-  const other = inTheWayOf({ kind: "growth", id: "" }, others.value.operations);
+  const read = await askAgain(driver, ({ envelope, objects }) => objects.directory().operations(envelope));
+  if (!read.ok || read.value.operations.some(({ kind }) => kind === "growth")) return read;
+  const other = inTheWayOf({ kind: "growth", id: "" }, read.value.operations);
   if (other !== undefined) return operationRunning(other);
   // The directory has accepted this placement.
   const shards = [...Array(shardsOf(driver.envelope.placement)).keys()];

@@ -9,6 +9,7 @@ import { configOf, type Env } from "../../src/env.ts";
 import { objectsOf } from "../../src/objects/objects.ts";
 import { wallClock } from "../../src/runtime.ts";
 import { beginRequest, decideRequest, operator } from "../support/ops.ts";
+import { d1Tables } from "../rigs/faults/d1-names.ts";
 import { saveObject } from "../support/workerd/save-object.ts";
 import { restartObjects } from "../support/workerd/restart.ts";
 import { resetAll } from "../support/workerd/reset-all.ts";
@@ -39,19 +40,7 @@ export async function startFleet(...cells: string[]): Promise<void> {
 }
 
 export async function emptyD1(): Promise<void> {
-  await env.DB.batch(
-    [
-      "leases",
-      "cells",
-      "keys",
-      "cron_runs",
-      "seen_points",
-      "type_sets",
-      "growths",
-      "operation_sets",
-      "audit",
-    ].map((table) => env.DB.prepare(`DELETE FROM ${table}`)),
-  );
+  await env.DB.batch(d1Tables.map((table) => env.DB.prepare(`DELETE FROM ${table}`)));
 }
 
 export async function addCell(cell: string): Promise<void> {

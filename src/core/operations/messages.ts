@@ -1,6 +1,6 @@
 import type { Envelope, OperatorCall } from "../messages.ts";
 import { refused, type Refusal } from "../refusal.ts";
-import { howToEnd, thatRuns, type Operation } from "./operations.ts";
+import { howToEnd, describeRunning, type Operation } from "./operations.ts";
 
 // The messages about operations to the directory (A5 to A7).
 
@@ -20,7 +20,7 @@ export interface EndRestore extends OperatorCall {
 
 /** The refusal of what an operation keeps from starting. */
 export const operationRunning = (operation: Operation): { ok: false; refusal: Refusal } =>
-  refused("FAILED_PRECONDITION", `${thatRuns(operation)}: ${howToEnd(operation)}`, {
+  refused("FAILED_PRECONDITION", `${describeRunning(operation)}: ${howToEnd(operation)}`, {
     reason: "OPERATION_RUNNING",
     operation,
   });

@@ -31,7 +31,7 @@ export interface OperationSet {
 }
 
 /** Which operations keep one of a kind from starting, while they run (A5). */
-export const keptFromStarting: Readonly<Record<OperationKind, readonly OperationKind[]>> = {
+export const blockedBy: Readonly<Record<OperationKind, readonly OperationKind[]>> = {
   growth: ["growth", "restore", "reconciliation"],
   restore: ["growth", "restore"],
   // A loss can't be refused.
@@ -43,12 +43,10 @@ export const inTheWayOf = (
   { kind, id }: Pick<Operation, "kind" | "id">,
   running: readonly Operation[],
 ): Operation | undefined =>
-  running.find(
-    (other) => keptFromStarting[kind].includes(other.kind) && !(other.kind === kind && other.id === id),
-  );
+  running.find((other) => blockedBy[kind].includes(other.kind) && !(other.kind === kind && other.id === id));
 
 /** Says that an operation runs. */
-export const thatRuns = ({ kind, about }: Pick<Operation, "kind" | "about">): string =>
+export const describeRunning = ({ kind, about }: Pick<Operation, "kind" | "about">): string =>
   ({
     growth: "the deployment is getting more shards",
     restore: "a backup is being restored",

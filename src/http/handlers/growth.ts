@@ -4,6 +4,7 @@ import type { OperatorCall } from "../../core/messages.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import { Database } from "../../projections/database.ts";
 import { readSeen } from "../../projections/directory-copies.ts";
+import type { GrowthDriver } from "../../projections/growth-driver.ts";
 import { mirrorGrowth } from "../../projections/mirror.ts";
 import {
   checkSources,
@@ -20,7 +21,6 @@ import {
 import { timeOf } from "../answers.ts";
 import type { growthRoutes } from "../contract/growth-routes.ts";
 import type { Deployment } from "../deployment.ts";
-import { driverOf } from "../driver-of.ts";
 import type { Call, Handlers } from "../handler.ts";
 import { operatorOf } from "../operator.ts";
 import { DIRECTORY, reach, readTimeoutMs } from "../reach.ts";
@@ -101,6 +101,17 @@ const notCopied = refused(
     "`can_be_cut` is true",
   { reason: "GROWTH_NOT_COPIED" },
 );
+
+/** A request that works as the cron does. Its messages always have the newest placement that it knows. */
+const driverOf = (deployment: Deployment): GrowthDriver => ({
+  get envelope() {
+    return { ...deployment.envelope, placement: deployment.placement.current };
+  },
+  objects: deployment.objects,
+  database: new Database(deployment.env),
+  limits: deployment.config.limits,
+  clock: deployment.clock,
+});
 
 type Changed = Call<"startGrowth" | "cutGrowth" | "abortGrowth">;
 type Change = (

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import {
-  keptFromStarting,
+  blockedBy,
   operationKinds,
   type Operation,
   type OperationKind,
@@ -87,7 +87,7 @@ test("[A5] the table of the protocol says what the code does", () => {
   const pairs = rows.map(([, starts, runs, verdict]) => `${starts} ${runs} ${verdict}`);
   const expected = operationKinds.flatMap((starts) =>
     operationKinds.map(
-      (runs) => `${starts} ${runs} ${keptFromStarting[starts].includes(runs) ? "refused" : "allowed"}`,
+      (runs) => `${starts} ${runs} ${blockedBy[starts].includes(runs) ? "refused" : "allowed"}`,
     ),
   );
   expect(pairs.toSorted()).toEqual(expected.toSorted());
@@ -101,7 +101,7 @@ test.each(pairs)("[A5] while a $runs runs, a $starts starts only if the table al
   if (pair.runs === "growth" && pair.starts === "growth") return;
   const id = pair.starts === "reconciliation" ? "shard-2" : "b";
   const started = await startOf(client, pair.starts, id);
-  if (keptFromStarting[pair.starts].includes(pair.runs)) {
+  if (blockedBy[pair.starts].includes(pair.runs)) {
     expect(started).toEqual(RUNNING);
     expect(started).toMatchObject({ refusal: { operation: { kind: pair.runs, startedBy: operator.keyId } } });
   } else expect(started.ok).toBe(true);

@@ -1,4 +1,5 @@
-const TABLES = [
+/** The tables of D1 that copy what objects have, or that runs of the cron write. */
+export const d1Tables = [
   "leases",
   "cells",
   "keys",
@@ -13,7 +14,8 @@ const TABLES = [
 /** The name of a D1 statement in a journal: `INSERT INTO leases ...` → `insert leases`. */
 export function nameOf(sql: string): string {
   const verb = /^\s*(select|insert|update|delete)/i.exec(sql)?.[1]?.toLowerCase() ?? "run";
-  const table = new RegExp(`\\b(?:from|into|update)\\s+"?(${TABLES.join("|")})"?`, "i").exec(sql)?.[1] ?? "?";
+  const table =
+    new RegExp(`\\b(?:from|into|update)\\s+"?(${d1Tables.join("|")})"?`, "i").exec(sql)?.[1] ?? "?";
   return `${verb} ${table}`;
 }
 

@@ -1,4 +1,5 @@
 /** Runs a scenario with faults, recovers, and checks the invariants. */
+import { d1Tables } from "./d1-names.ts";
 import { applyD1Migrations } from "cloudflare:test";
 import { env } from "../../support/workerd/api.ts";
 import { documented } from "./documented.ts";
@@ -52,19 +53,7 @@ async function inDatabase<T>(work: (name: string) => Promise<T>): Promise<T> {
   const own = freeDatabases.pop() ?? (await new Promise<string>((resolve) => waiting.push(resolve)));
   try {
     const database = databaseOf(own);
-    await database.batch(
-      [
-        "leases",
-        "cells",
-        "keys",
-        "cron_runs",
-        "seen_points",
-        "type_sets",
-        "growths",
-        "operation_sets",
-        "audit",
-      ].map((table) => database.prepare(`DELETE FROM ${table}`)),
-    );
+    await database.batch(d1Tables.map((table) => database.prepare(`DELETE FROM ${table}`)));
     return await work(own);
   } finally {
     const next = waiting.shift();

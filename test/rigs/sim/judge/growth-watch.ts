@@ -1,8 +1,4 @@
-import {
-  keptFromStarting,
-  type Operation,
-  type OperationSet,
-} from "../../../../src/core/operations/operations.ts";
+import { blockedBy, type Operation, type OperationSet } from "../../../../src/core/operations/operations.ts";
 import { shardsOf } from "../../../../src/core/placement.ts";
 import type { Growth } from "../../../../src/core/growth/messages.ts";
 import type { Part } from "../part.ts";
@@ -57,7 +53,7 @@ export class GrowthWatch {
     for (const { id, kind } of running) {
       if (before.some((other) => other.id === id)) continue;
       const other = before.find(
-        (each) => keptFromStarting[kind].includes(each.kind) && running.some((now) => now.id === each.id),
+        (each) => blockedBy[kind].includes(each.kind) && running.some((now) => now.id === each.id),
       );
       this.#evidence.check("I56", other === undefined, () => `a ${kind} has started beside ${other?.id}`);
     }
