@@ -1,6 +1,5 @@
 /** A shard that gives names away has gone back before it did so, and that shows later (G7). */
 import { describe, expect, test } from "vitest";
-import type { Receive } from "../../src/core/growth/messages.ts";
 import { shardOf } from "../../src/core/placement.ts";
 import { prepareCut, stepGrowth } from "../../src/projections/growth.ts";
 import { no } from "../support/calls.ts";
@@ -53,12 +52,26 @@ async function handedOver() {
 const notice = async (c: Cluster): Promise<void> =>
   expect(await begin(c, "1", c.uuid(), [STAYS])).toEqual(LOST);
 
+const reconcile = (c: Cluster, shard: number, more: object = {}) =>
+  c.clock.runUntil(
+    c.shard(shard).object.reconcile({ ...c.envelope, operator, cells: ["1", "2"], dryRun: false, ...more }),
+  );
+
 const accept = async (c: Cluster): Promise<void> =>
-  expect(
-    await c.clock.runUntil(
-      c.shard(0).object.reconcile({ ...c.envelope, operator, cells: ["1", "2"], dryRun: false }),
-    ),
-  ).toMatchObject({ ok: true, value: { status: { state: "reconciling" } } });
+  expect(await reconcile(c, 0)).toMatchObject({ ok: true, value: { status: { state: "reconciling" } } });
+
+/** An operator declares a shard lost, and reconciles it. */
+async function declare(c: Cluster, shard: number): Promise<void> {
+  const status = await c.clock.runUntil(c.shard(shard).object.part(c.envelope));
+  const incarnation = status.ok ? (status.value.point?.incarnation ?? 0) : 0;
+  expect(await reconcile(c, shard, { declared: { incarnation } })).toMatchObject({ ok: true });
+}
+
+/** Reconciles shard 0 after its growth was cut: first the shards that got names from it. */
+async function acceptAll(c: Cluster): Promise<void> {
+  for (const shard of NEW_SHARDS) await declare(c, shard);
+  await accept(c);
+}
 
 const finish = async (c: Cluster, shard: number): Promise<void> =>
   expect(
@@ -88,7 +101,7 @@ const withoutLedger = (c: Cluster): object => ({
 });
 
 describe("[G7] [H6] a loss from before the cut that shows", () => {
-  /** The new shards know of the loss, so no other cell gets the name. */
+  /** No other cell gets the name, although the shard that has it now lacks it. */
   async function expectKept(c: Cluster, name: string): Promise<void> {
     expect(await states(c)).toEqual(RECONCILING);
     expect(await ownerOf(c, name)).toBe("unknown");
@@ -96,14 +109,14 @@ describe("[G7] [H6] a loss from before the cut that shows", () => {
     expect(await begin(c, "1", c.uuid(), [name], { isVerification: true })).toMatchObject({ ok: true });
   }
 
-  test("before shard 0 hands over, reaches the new shards with the names", async () => {
+  test("before shard 0 hands over", async () => {
     const { c, growing, name } = await forgotten();
     c.fate = ({ method }) => (method === "receive" ? "lose" : "deliver");
     await growing.cut();
     growing.learn();
     await growing.step(0);
     await notice(c);
-    await accept(c);
+    await acceptAll(c);
     // Nobody serves the names yet, so no cell can have verified them.
     await finish(c, 0);
     c.fate = () => "deliver";
@@ -111,7 +124,7 @@ describe("[G7] [H6] a loss from before the cut that shows", () => {
     await expectKept(c, name);
   });
 
-  test("between two of its hand-overs, reaches the first one, too", async () => {
+  test("between two of its hand-overs", async () => {
     const { c, growing, name } = await forgotten();
     c.fate = ({ method, to }) => (method === "receive" && to === "shard 3" ? "lose" : "deliver");
     await growing.cut();
@@ -119,114 +132,82 @@ describe("[G7] [H6] a loss from before the cut that shows", () => {
     await growing.step(0);
     expect(await ownerOf(c, name)).toBe("none");
     await notice(c);
-    await accept(c);
+    await acceptAll(c);
     c.fate = () => "deliver";
     await growing.stepAll("done");
     await expectKept(c, name);
   });
 
-  test("while it deletes what has moved, reaches the new shards", async () => {
+  test("while it deletes what has moved", async () => {
     const { c, growing, name } = await forgotten();
     await growing.cut();
     growing.learn();
     expect(await growing.step(0, 1)).toMatchObject({ value: { state: "cleaning" } });
     await notice(c);
-    await accept(c);
-    await c.pass(5_000);
-    await expectKept(c, name);
+    await acceptAll(c);
     await growing.stepAll("done");
+    await expectKept(c, name);
   });
 
-  test("after its last step, reaches the new shards at once", async () => {
-    const { c, growing, name } = await forgotten();
-    await growing.cutAndHandOver();
-    await notice(c);
-    await accept(c);
-    await c.pass(100);
+  test("after its last step", async () => {
+    const { c, growing, name } = await noticed();
+    await acceptAll(c);
     await expectKept(c, name);
     expect(await growing.step(0)).toMatchObject({ value: { state: "done" } });
   });
 });
 
-/** The loss is accepted after shard 0 has handed over, but no message reaches the new shards. */
-async function untold() {
+/** Shard 0 has handed over and deleted what has moved, and then it has noticed its loss. */
+async function noticed() {
   const { c, growing, name } = await forgotten();
   await growing.cutAndHandOver();
   await notice(c);
-  c.fate = ({ method }) => (method === "receive" ? "lose" : "deliver");
-  await accept(c);
-  await c.pass(60_000);
-  expect(await growing.step(0)).toMatchObject({ value: { state: "pushing" } });
-  expect(await states(c)).toEqual(COMPLETE);
   return { c, growing, name };
 }
 
-describe("[G7] a shard tells the new ones of its loss until they have confirmed it", () => {
-  test("with its alarm", async () => {
-    const { c, growing } = await untold();
-    c.shard(0).restart();
-    c.fate = () => "deliver";
-    await c.pass(60_000);
-    expect(await states(c)).toEqual(RECONCILING);
-    expect(await growing.step(0)).toMatchObject({ value: { state: "done" } });
-  });
-
-  test("although an operator has finished its own reconciliation", async () => {
-    const { c, growing } = await untold();
-    await finish(c, 0);
-    c.fate = () => "deliver";
-    await growing.stepAll("done");
-    expect(await states(c)).toEqual(RECONCILING);
-  });
-
-  test("and the growth does not end before", async () => {
-    const { c, growing } = await untold();
-    expect(await step(c, growing)).toMatchObject({
-      value: { shards: [{ progress: { state: "pushing" } }, { progress: { state: "done" } }] },
-    });
-    c.fate = () => "deliver";
-    expect(await step(c, growing)).toEqual({ ok: true, value: null });
-    expect(await states(c)).toEqual(RECONCILING);
-  });
-
-  test("and lists its claims meanwhile, because all that has moved is deleted", async () => {
-    const { c } = await untold();
-    const counted = c.shard(0).object.countCellClaims({ ...c.envelope, cell: "1", behind: null });
-    expect(await c.clock.runUntil(counted)).toMatchObject({ ok: true });
-  });
-});
-
-describe("[G7] a new shard takes over a loss once", () => {
-  async function told() {
-    const { c, growing } = await untold();
-    c.fate = () => "deliver";
-    await growing.stepAll("done");
-    const late = c
-      .messages("receive")
-      .findLast(({ to, message }) => to === "shard 2" && (message as Receive).loss > 0)?.message as Receive;
-    expect(await states(c)).toEqual(RECONCILING);
-    for (const shard of NEW_SHARDS) await finish(c, shard);
-    return { c, growing, late };
-  }
-
-  test("although a late copy of the message comes", async () => {
-    const { c, late } = await told();
-    const receive = () => c.clock.runUntil(c.shard(2).object.receive(late));
-    expect(await receive()).toMatchObject({ value: { state: "active" } });
-    c.shard(2).restart();
-    expect(await receive()).toMatchObject({ value: { state: "active" } });
-    expect(await states(c)).toEqual(COMPLETE);
-  });
-
-  test("and not what the shard loses after it has handed over", async () => {
-    const { c, growing } = await told();
-    await finish(c, 0);
-    const goBack = saveShard(c);
-    await own(c, "1", LATER);
-    await c.pass(200);
-    goBack();
-    await notice(c);
+describe("[G7] a shard that has handed over accepts no loss", () => {
+  test("while a shard that got names is complete, and names it", async () => {
+    const { c } = await noticed();
+    await declare(c, 2);
+    expect(await reconcile(c, 0)).toEqual(
+      no("FAILED_PRECONDITION", {
+        detail: expect.stringContaining("may be missing on shard-3, which got names") as string,
+      }),
+    );
+    expect(await states(c, [0])).toEqual(["lost"]);
+    await declare(c, 3);
     await accept(c);
+  });
+
+  test("while one of them does not answer", async () => {
+    const { c } = await noticed();
+    for (const shard of NEW_SHARDS) await declare(c, shard);
+    c.fate = ({ method, to }) => (method === "part" && to === "shard 3" ? "lose" : "deliver");
+    expect(await reconcile(c, 0)).toEqual(
+      no("UNAVAILABLE", { detail: expect.stringContaining("shard-3 did not say") as string }),
+    );
+    c.fate = () => "deliver";
+    await accept(c);
+  });
+
+  test("until they are lost, too", async () => {
+    const { c } = await noticed();
+    const seen = { incarnation: 2 ** 51, position: 0 };
+    for (const shard of NEW_SHARDS)
+      expect(await c.clock.runUntil(c.shard(shard).object.ping({ ...c.envelope, seen }))).toEqual(LOST);
+    expect(await states(c)).toEqual(["lost", "lost"]);
+    await accept(c);
+  });
+
+  test("but shows in a dry run what it would find", async () => {
+    const { c } = await noticed();
+    expect(await reconcile(c, 0, { dryRun: true })).toMatchObject({ value: { status: { state: "lost" } } });
+  });
+
+  test("and then keeps what was handed over as it is", async () => {
+    const { c, growing } = await noticed();
+    await acceptAll(c);
+    for (const shard of [0, ...NEW_SHARDS]) await finish(c, shard);
     await growing.stepAll("done");
     await c.pass(60_000);
     expect(await states(c)).toEqual(COMPLETE);
@@ -268,19 +249,9 @@ describe("[G7] a growth ends when no earlier loss can show any more", () => {
     const left = await step(c, growing);
     expect(left).toMatchObject({ ok: true, value: { shards: [{ progress: null }, { shard: 1 }] } });
     expect(await states(c, [0])).toEqual(["lost"]);
-    await accept(c);
-    await c.pass(5_000);
+    await acceptAll(c);
     expect(await step(c, growing)).toEqual({ ok: true, value: null });
     expect(await begin(c, "2", c.uuid(), [name])).toEqual(LOST);
-  });
-
-  test("so a late message that it is concluded drops no loss that is to be told", async () => {
-    const { c, growing } = await untold();
-    const concluded = { ...growing.running, phase: "concluded" } as const;
-    expect(await growing.step(0, 10, concluded)).toMatchObject({ value: { state: "pushing" } });
-    c.fate = () => "deliver";
-    await growing.stepAll("done");
-    expect(await states(c)).toEqual(RECONCILING);
   });
 });
 

@@ -359,7 +359,6 @@ const proofs: Record<string, Proof> = {
   "meta.growth_source": "after work",
   "meta.growth_target": "after work",
   "meta.aborted_growth": "after work",
-  "meta.inherited_losses": "after work",
   "GrowthSource.#working": at("test/core/growth.test.ts", "[G4] [M6] steps at the same time share one step"),
   "Shard.#waking": at(
     "test/core/growth.test.ts",

@@ -161,11 +161,6 @@ export interface Receive extends Envelope {
   isComplete: boolean;
   /** Whether the source is reconciling after a loss, so that names may be missing (H6). */
   isReconciling: boolean;
-  /**
-   * The incarnation with which the source has accepted a loss of names that the receiver may have got. 0:
-   * none.
-   */
-  loss: number;
 }
 
 /**

@@ -62,10 +62,6 @@ type StoredGrowth = Pick<Growth, "id" | "from" | "to" | "position"> & {
   cleaned: number;
   /** Whether all that has moved is deleted. The growth is kept, because an earlier loss may show (G7). */
   isCleaned: boolean;
-  /** The incarnation that accepted a loss which the new shards must hear of. 0: none. */
-  loss: number;
-  /** Whether no loss from before the last hand-over can show any more. */
-  isConcluded: boolean;
 };
 
 /** What one round sends. */
@@ -129,8 +125,8 @@ export class GrowthSource {
   }
 
   /**
-   * Whether names wait here that nobody serves, rows are left to delete, or a loss is to be told. The
-   * hand-over waits until no range hold is left (G10).
+   * Whether names wait here that nobody serves, or rows are left to delete. The hand-over waits until no
+   * range hold is left (G10).
    */
   get hasWork(): boolean {
     const growth = this.#growth;
@@ -145,6 +141,11 @@ export class GrowthSource {
 
   serves(key: BucketKey): boolean {
     return this.isWhole || this.#growth === undefined || !this.#moves(key, this.#growth);
+  }
+
+  /** The shards that get names from this one since its placement has changed. */
+  get newShards(): number[] {
+    return this.#growth?.isFenced === true ? Object.keys(this.#growth.targets).map(Number) : [];
   }
 
   /** What a new shard may lack to which this one has handed over. Undefined: it has not. */
@@ -269,9 +270,6 @@ export class GrowthSource {
       cleanPast: FIRST_PAST_CLAIM,
       cleaned: 0,
       isCleaned: false,
-      loss: 0,
-      // A growth that this shard has missed gives no names to anybody.
-      isConcluded: to === from,
     });
   }
 
@@ -286,28 +284,9 @@ export class GrowthSource {
     if (!this.#part.history.isLost) this.#part.log.reset();
   }
 
-  /**
-   * Must be called in the transaction that accepts a loss (H6). What is left is copied again. Names that new
-   * shards have got may lack something, so these shards must hear of the loss. What is lost after a loss was
-   * accepted is no such name, if all was handed over by then: every ledger has told what it had seen (G7).
-   *
-   * @param incarnation the new one of this shard
-   */
-  lossAccepted(incarnation: number): void {
-    const growth = this.#growth;
-    if (growth === undefined) return;
-    if (!growth.isFenced || growth.isConcluded) return this.#restart(growth);
-    const isConcluded = this.#isHandedOver(growth);
-    const targets = Object.entries(growth.targets).map(([shard, target]) => [
-      shard,
-      { ...target, isActive: false },
-    ]);
-    this.#restart({
-      ...growth,
-      loss: incarnation,
-      isConcluded,
-      targets: Object.fromEntries(targets) as StoredGrowth["targets"],
-    });
+  /** Must be called in the transaction that accepts a loss (H6). What is left is copied again. */
+  lossAccepted(): void {
+    if (this.#growth !== undefined) this.#restart(this.#growth);
   }
 
   #restart(growth: StoredGrowth): void {
@@ -464,7 +443,7 @@ export class GrowthSource {
   }
 
   #message(
-    { id, from, to, position, copy, isFenced, loss }: StoredGrowth,
+    { id, from, to, position, copy, isFenced }: StoredGrowth,
     { confirmed, seen, checked }: Target,
     { point }: Batch,
     names: readonly MovedName[],
@@ -484,7 +463,6 @@ export class GrowthSource {
       ledgers: isComplete ? this.#part.log.ledgerPoints : {},
       isComplete,
       isReconciling: this.#part.history.state === "reconciling",
-      loss,
     };
   }
 
@@ -512,7 +490,8 @@ export class GrowthSource {
   }
 
   #cleanedAll(growth: StoredGrowth): void {
-    if (growth.isConcluded) return this.#forget();
+    // A growth that this shard has missed gives no names to anybody.
+    if (growth.to === growth.from) return this.#forget();
     this.#part.names.forgetAllChanges();
     this.#store({ ...growth, isCleaned: true });
   }

@@ -55,8 +55,6 @@ export class GrowthTarget {
   readonly #part: Needs;
   #growth: StoredGrowth | undefined;
   #aborted: StoredAbort | undefined;
-  /** By source, the newest incarnation that has accepted a loss which this shard has taken over. */
-  #inherited: Record<number, number>;
   #hasChanged = false;
 
   constructor(part: Needs) {
@@ -66,8 +64,6 @@ export class GrowthTarget {
     if (typeof stored === "string") this.#growth = JSON.parse(stored) as StoredGrowth;
     const aborted = readMeta(sql, "aborted_growth");
     if (typeof aborted === "string") this.#aborted = JSON.parse(aborted) as StoredAbort;
-    const inherited = readMeta(sql, "inherited_losses");
-    this.#inherited = typeof inherited === "string" ? (JSON.parse(inherited) as Record<number, number>) : {};
   }
 
   /** Whether this shard has all its names. */
@@ -163,7 +159,7 @@ export class GrowthTarget {
         reason: "GROWTH_UNKNOWN",
       });
     // All that this shard was to get is here.
-    if (current !== undefined && this.#growth === undefined) return this.#stillActive(message);
+    if (current !== undefined && this.#growth === undefined) return this.#answer("active", point);
     const running = this.#growth;
     if (running !== undefined && running.id !== growth.id && running.position >= growth.position)
       return refused("FAILED_PRECONDITION", "a later growth has begun", { reason: "GROWTH_UNKNOWN" });
@@ -171,7 +167,7 @@ export class GrowthTarget {
       return refused("FAILED_PRECONDITION", "the growth was aborted", { reason: "GROWTH_UNKNOWN" });
     if (running?.id !== growth.id) this.#store({ ...growth, sources: {} });
     const known = this.#growth?.sources[source];
-    if (known?.isActive === true) return this.#stillActive(message);
+    if (known?.isActive === true) return this.#answer("active", point);
     if (known !== undefined && isOutdated(known.point, point, checked))
       return this.#answer("unchecked", known.point);
     const found = known?.copy === copy ? known : this.#begin(source, confirmed, copy, point);
@@ -238,27 +234,8 @@ export class GrowthTarget {
     this.#part.placementGuard.adopt(placementOf(growth.to));
     // Names that the source has lost look free, and only their owners' verification may take them.
     if (isReconciling) this.#part.history.inheritLoss(`shard ${source}`);
-    this.#inherit(message);
     this.#forgetIfComplete();
     return this.#changed("active", point);
-  }
-
-  #stillActive(message: Receive): Result<Received> {
-    this.#inherit(message);
-    return this.#answer("active", message.point);
-  }
-
-  /**
-   * Takes over a loss that a source has accepted after its names came here (G7), once: a late copy of the
-   * message must not make this shard reconciling again.
-   */
-  #inherit({ source, loss }: Receive): void {
-    if (loss <= (this.#inherited[source] ?? 0)) return;
-    this.#inherited = { ...this.#inherited, [source]: loss };
-    writeMeta(this.#part.ports.sql, "inherited_losses", JSON.stringify(this.#inherited));
-    this.#part.history.inheritLoss(`shard ${source}`);
-    this.#part.pastClaims.incompleteBefore(this.#part.ports.clock.now());
-    this.#hasChanged = true;
   }
 
   /**

@@ -17,7 +17,8 @@ import type {
 } from "../messages.ts";
 import type { Peers } from "../methods.ts";
 import type { Answer, Ports } from "../ports.ts";
-import { ok, refused, type Result } from "../refusal.ts";
+import { ok, refused, type Refusal, type Result } from "../refusal.ts";
+import type { GrowthSource } from "./growth-source.ts";
 import type { PastClaims } from "./past-claims.ts";
 import type { RangeHolds } from "./range-holds.ts";
 import type { HoldRow } from "./rows.ts";
@@ -41,11 +42,12 @@ interface Needs {
   readonly log: ShardLog;
   readonly history: History;
   readonly commits: GroupCommit;
-  readonly peers: Pick<Peers, "ledger">;
+  readonly peers: Pick<Peers, "ledger" | "shard">;
+  readonly source: Pick<GrowthSource, "newShards">;
   readonly pastClaims: PastClaims;
   readonly audit: Audit;
-  /** Runs in the transaction that accepts a loss, with the new incarnation. */
-  readonly onAccepted: (incarnation: number) => void;
+  /** Runs in the transaction that accepts a loss. */
+  readonly onAccepted: () => void;
   readonly index: number;
 }
 
@@ -77,6 +79,8 @@ export class ShardReconciler {
           { retryAfterMs: 10_000 },
         );
       }
+      const open = await this.#refuseOpenShards(request);
+      if (open !== undefined) return { ok: false, refusal: open };
       await this.#accept(seen, request.operator);
     }
     return ok({ status: this.#part.history.status, lost, unreachable });
@@ -120,6 +124,33 @@ export class ShardReconciler {
     return findings;
   }
 
+  /**
+   * Names that this shard has lost may be missing on shards that it has handed over to. So it accepts no loss
+   * while one of these would give them to anybody (G7).
+   */
+  async #refuseOpenShards({ version, placement }: ReconcileShard): Promise<Refusal | undefined> {
+    const { index, limits, ports, peers, source } = this.#part;
+    const states = await fanOut(source.newShards, limits.fanOut, async (shard) => {
+      const answer = await ask(ports.clock, limits.exchangeTimeoutMs, () =>
+        peers.shard(shard).part({ version, placement }),
+      );
+      return { shard: `shard-${shard}`, state: answer.kind === "ok" ? answer.value.state : undefined };
+    });
+    const silent = states.find(({ state }) => state === undefined);
+    if (silent !== undefined)
+      return refused("UNAVAILABLE", `${silent.shard} did not say whether it is complete; repeat this call`, {
+        retryAfterMs: 10_000,
+      }).refusal;
+    const open = states.flatMap(({ shard, state }) => (state === "complete" ? [shard] : []));
+    if (open.length === 0) return undefined;
+    return refused(
+      "FAILED_PRECONDITION",
+      `names that shard ${index} has lost may be missing on ${open.join(", ")}, which got names from it; ` +
+        `declare each of them lost first (\`leasehold parts reconcile ${open[0]} --declare-lost\`), and ` +
+        "repeat this call",
+    ).refusal;
+  }
+
   /** Another call may have accepted the loss during the wait (M1). */
   async #accept(seen: HistoryPoint, operator: Operator): Promise<void> {
     const accept = (): Result<(() => void) | undefined> => {
@@ -132,9 +163,8 @@ export class ShardReconciler {
       for (const range of this.#part.ranges.all()) this.#part.ranges.precommit(range);
       // It needs no room (O3), because a shard that is lost hands out no entries.
       this.#append(operator, "reconcile_part", "reconciling");
-      const { position } = this.#part.log;
       const durable = this.#part.history.accept(seen, before + 1, true);
-      this.#part.onAccepted(this.#part.history.pointOfRows(position)?.incarnation ?? 0);
+      this.#part.onAccepted();
       return ok(durable);
     };
     const accepted = await this.#part.commits.submit("accept_loss", accept, { evenIfStopped: true });

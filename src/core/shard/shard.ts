@@ -976,8 +976,8 @@ function makePart(index: number, ports: Ports, limits: Limits, peers: Peers, cha
   const reader = new ShardReader(part);
   const digests = new DigestReader(part);
   const sweeper: Sweeper = new Sweeper(part);
-  const onAccepted = (incarnation: number): void => {
-    source.lossAccepted(incarnation);
+  const onAccepted = (): void => {
+    source.lossAccepted();
     target.lossAccepted();
   };
   const reconciler = new ShardReconciler({ ...part, onAccepted });

@@ -214,12 +214,12 @@ export const bugs: Record<string, Bug> = {
     "return Object.values(targets).every(({ isActive }) => isActive);",
     "return Object.values(targets).some(({ isActive }) => isActive);",
   ),
-  "a loss of a source does not reach the shards that got its names": one(
+  "a source accepts its loss while the shards that got its names are complete": one(
     "G7",
     ["I54"],
-    "src/core/shard/growth-source.ts",
-    "loss: incarnation,",
-    "loss: 0,",
+    "src/core/shard/reconcile.ts",
+    "if (open.length === 0) return undefined;",
+    "return undefined;",
   ),
   "a growth ends before every ledger has told what it has seen": one(
     "G7",

@@ -130,6 +130,7 @@ function expected(): string[] {
     "a hold moved",
     "a source has lost a name that moves",
     "a source has gone back after a growth",
+    "new shards kept a source from accepting its loss",
     "cut when all was copied",
     "an operation was in the way",
     ...Object.keys(invariants),

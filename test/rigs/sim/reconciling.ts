@@ -26,8 +26,8 @@ export class Reconciling {
   readonly #random: Random;
   /** The leases that were made before the parts went back. */
   readonly #made: readonly Made[];
-  /** The parts that went back, of which the operator knows, although they have noticed nothing. */
-  readonly #unaware: ReadonlySet<Part<object>>;
+  /** The parts that an operator declares lost, although they have noticed nothing. */
+  readonly #unaware: Set<Part<object>>;
   readonly #newName: () => LocalRow;
 
   constructor(
@@ -51,7 +51,13 @@ export class Reconciling {
     if (this.#simulation.grower !== undefined) await this.#wake(shards);
     const isReconciled = (part: Part<object>): boolean => stateOf(part) === "lost" || this.#unaware.has(part);
     const lostLedgers = [...ledgers].filter(([, part]) => isReconciled(part));
-    const lostShards = shards.filter(isReconciled);
+    // The shards that got names from a shard come before it, because it refuses while one is complete (G7).
+    for (const source of shards.filter(isReconciled))
+      for (const index of newShardsOf(source)) {
+        const shard = this.#simulation.coordinator.shard(index);
+        if (stateOf(shard) === "complete") this.#unaware.add(shard);
+      }
+    const lostShards = shards.filter(isReconciled).toReversed();
     const aware = lostLedgers.filter(([, part]) => !this.#unaware.has(part));
     const held = this.#heldBy(new Set(aware.map(([cell]) => cell)));
     const accepted = lostShards.map((part) => () => this.#acceptLoss(part));
@@ -139,11 +145,9 @@ export class Reconciling {
 
   async #expectUnchanged(part: Part<object>, fields: object): Promise<void> {
     const content = this.#unaware.has(part) ? historyOf : contentOf;
-    const [before, inherited] = [content(part), inheritedBy(part)];
+    const before = content(part);
     const done = await this.#send(part, "reconcile", fields);
     this.#expect(done?.ok === true, () => `${part.name} refuses a dry run`);
-    // A shard that gave it names may have told it of a loss meanwhile (G7).
-    if (inheritedBy(part) !== inherited) return;
     this.#expect(content(part) === before, () => `a dry run has changed ${part.name}`);
   }
 
@@ -252,9 +256,13 @@ function stateOf(part: Part<object>): PartStatus["state"] {
   return (JSON.parse(meta.value) as { isReconciling: boolean }).isReconciling ? "reconciling" : "lost";
 }
 
-/** The losses of other shards that a shard has taken over. */
-const inheritedBy = (part: Part<object>): string =>
-  JSON.stringify(read(part, "meta", "name = 'inherited_losses'"));
+/** The shards that get names from a shard that has changed its placement. */
+function newShardsOf(part: Part<object>): number[] {
+  const [meta] = read<{ value: string }>(part, "meta", "name = 'growth_source'");
+  if (meta === undefined) return [];
+  const growth = JSON.parse(meta.value) as { isFenced: boolean; targets: Record<string, unknown> };
+  return growth.isFenced ? Object.keys(growth.targets).map(Number) : [];
+}
 
 /** What a reconciliation would change in the rows of a part that has noticed nothing and works on. */
 const historyOf = (part: Part<object>): string =>

@@ -177,13 +177,30 @@ class Stage {
 
   async #accept(index: number): Promise<void> {
     const { directory, ledgers } = this.#simulation.coordinator;
-    const isFenced = this.#isFenced(index);
     // As the Worker does, which may learn of the new placement from it.
     await this.#send(directory, "snapshot", {});
     const cells = [...ledgers.keys()];
-    await this.#send(this.#part(index), "reconcile", { dryRun: false, operator, cells });
-    // Before the new shards hear of the loss, an operator may finish the shard: it has no more of the names.
-    if (isFenced && this.#random.chance(0.3)) await this.#finish(index);
+    const message = { dryRun: false, operator, cells };
+    // A source that has handed over, or may have, refuses while a new shard is complete.
+    const isGrowing = (await this.#growth()) !== null;
+    if (isGrowing && this.#random.chance(0.7)) await this.#declareNewShards(message);
+    const done = await this.#send(this.#part(index), "reconcile", message);
+    if (done?.ok === false && done.refusal.code === "FAILED_PRECONDITION") {
+      this.#simulation.judge.see("new shards kept a source from accepting its loss");
+      await this.#declareNewShards(message);
+      await this.#send(this.#part(index), "reconcile", message);
+    }
+    // An operator may finish the shard at once: it has no more of the names.
+    if (this.#isFenced(index) && this.#random.chance(0.3)) await this.#finish(index);
+  }
+
+  /** An operator declares the new shards lost, because names that a source has lost may be missing there. */
+  async #declareNewShards(message: object): Promise<void> {
+    for (let shard = this.#from; shard < this.#to; shard += 1) {
+      if (stateOf(this.#part(shard)) !== "complete") continue;
+      const declared = { incarnation: incarnationOf(this.#part(shard)) };
+      await this.#send(this.#part(shard), "reconcile", { ...message, declared });
+    }
   }
 
   /** Nobody else gets a name that a source has lost and a new shard serves. */
@@ -327,6 +344,10 @@ class Stage {
     return this.#run(this.#simulation.operator.reply(part, method, fields));
   }
 }
+
+/** The newest incarnation on the disk. */
+const incarnationOf = (part: Part<object>): number =>
+  Math.max(0, ...read<{ incarnation: number }>(part, "incarnation", "true").map((row) => row.incarnation));
 
 /** Reads the state from the disk. */
 function stateOf(part: Part<object>): "complete" | "reconciling" | "lost" {
