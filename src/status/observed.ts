@@ -60,6 +60,13 @@ interface ObservedGrowth {
   cut_age_ms: number | null;
 }
 
+/** An operation beside a growth that runs. */
+export interface ObservedOperation {
+  kind: string;
+  about: string;
+  age_ms: number;
+}
+
 /** The limits that a cell can reach by itself. */
 export interface CellLimits {
   ledger_bytes: number;
@@ -91,6 +98,7 @@ export interface Observed {
   shards: number | null;
   /** Null: none runs. */
   growth: ObservedGrowth | null;
+  operations: readonly ObservedOperation[];
   key: { role: string; expires_in_ms: number } | null;
 }
 
@@ -133,6 +141,19 @@ export function shardsOf(
     },
   };
 }
+
+/** A growth is read as a whole (`shardsOf`). */
+export const operationsOf = (
+  operations: readonly { kind: string; about: string; started_at: string }[],
+  nowMs: number,
+): ObservedOperation[] =>
+  operations
+    .filter(({ kind }) => kind !== "growth")
+    .map(({ kind, about, started_at: at }) => ({
+      kind,
+      about,
+      age_ms: Math.max(0, nowMs - Date.parse(at)),
+    }));
 
 interface ApiGrowth extends Pick<ObservedGrowth, "to" | "phase" | "can_be_cut"> {
   started_at: string;

@@ -13,6 +13,7 @@ import {
   type ExpiringKeys,
   type FailedCopy,
   type Observed,
+  type ObservedOperation,
 } from "./observed.ts";
 
 /** Why a deployment is not green, and what to do next. */
@@ -59,6 +60,7 @@ export const reasonsOf = (observed: Observed): Reason[] => [
   ...projectionReasons(observed),
   ...copyReasons(observed),
   ...growthReasons(observed),
+  ...observed.operations.map(operationReason),
   ...unreadReasons(observed),
   ...observed.cells.flatMap((cell) => cellReasons(cell, observed.limits)),
   ...addressReasons(observed),
@@ -165,6 +167,13 @@ function growthReasons({ growth }: Observed): Reason[] {
     return reason(`The growth to ${to} shards was cut ${since} ago, and has not ended.`);
   return [];
 }
+
+/** Meanwhile, names that nobody has are unavailable: a shard may have lost them (H6). */
+const operationReason = ({ kind, about, age_ms: ageMs }: ObservedOperation): Reason => ({
+  problem: `The ${kind} of ${kind === "restore" ? "a backup" : about} has run for ${durationText(ageMs)}.`,
+  next: "leasehold operations",
+  about: { part: "shards" },
+});
 
 function copyReasons({ failed_copies: copies }: Observed): Reason[] {
   const more = copies.length - MAX_COPIES;

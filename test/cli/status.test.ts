@@ -64,6 +64,25 @@ describe("is not green, and says why", () => {
     });
   });
 
+  test("a shard that is being reconciled, and a backup that is being restored", async () => {
+    const line = await startGreen();
+    const post = async (path: string, fields: object): Promise<void> => {
+      const data = JSON.stringify({ ...fields, reason: "a test" });
+      const done = await line.run(["api", "POST", path, "--data", data, "--yes", "--reason", "a test"]);
+      expect(done).toMatchObject({ code: 0 });
+    };
+    await post("/v1/admin/parts/shard-3/reconcile", { dry_run: false, declare_lost: true });
+    await post("/v1/admin/operations", { id: "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42", kind: "restore" });
+    const { green, reasons } = await statusOf(line, { now: () => Date.now() + 2 * DAY_MS });
+    expect(green).toBe(false);
+    expect(reasons).toEqual(
+      expect.arrayContaining([
+        { problem: "The reconciliation of shard-3 has run for 2d.", next: "leasehold operations" },
+        { problem: "The restore of a backup has run for 2d.", next: "leasehold operations" },
+      ]),
+    );
+  });
+
   test("stale leases, with their cell and age", async () => {
     const line = await startGreen();
     await line.client("1").leases.begin({ creates: [create("ada")] });

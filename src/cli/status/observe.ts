@@ -5,6 +5,7 @@ import { bodyOf, type RawAnswer } from "../connection/send.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { take } from "../output/result.ts";
+import { readOperations } from "../operations/call-operations.ts";
 import { readShards } from "../shards/call-growth.ts";
 import { allKeys } from "./all-keys.ts";
 import {
@@ -15,6 +16,7 @@ import {
   idsOf,
   failedCopyOf,
   keyedCellsOf,
+  operationsOf,
   readinessOf,
   shardsOf,
   textOf,
@@ -48,6 +50,7 @@ export async function observe(context: Context): Promise<Observed> {
   const keys = await attempt(unread, "The list of keys", () => allKeys(client));
   const keyed = keys && keyedCellsOf(keys, nowMs);
   const growth = await attempt(unread, "The number of shards", () => readShards(context));
+  const operations = await attempt(unread, "The list of operations", () => readOperations(context));
   const identities = await attempt(unread, "The identities", () => client.identities.get());
   const facts = keyFactsOf(key);
   return {
@@ -65,6 +68,7 @@ export async function observe(context: Context): Promise<Observed> {
     cut: [cells, stale, copies].some((list) => list?.isCut === true),
     unread,
     ...shardsOf(growth, nowMs),
+    operations: operationsOf(operations ?? [], nowMs),
     limits: limits === undefined ? null : cellLimitsOf(limits),
     key: facts === undefined ? null : { role: facts.role, expires_in_ms: facts.expiresAtMs - nowMs },
   };
@@ -101,6 +105,7 @@ const nothing = (url: string, unread: readonly Unread[]): Observed => ({
   limits: null,
   shards: null,
   growth: null,
+  operations: [],
   key: null,
 });
 

@@ -7,6 +7,7 @@ import {
   idsOf,
   failedCopyOf,
   keyedCellsOf,
+  operationsOf,
   readinessOf,
   shardsOf,
   type Observed,
@@ -116,17 +117,19 @@ async function observe({ api, session, nowMs }: View): Promise<Observed> {
     unread.push({ what, why: answer.problem.detail });
     return undefined;
   };
-  const [health, ready, listed, stale, allLimits, copies, keys, identities, growth] = await Promise.all([
-    api.call("getHealth"),
-    api.call("getReadiness"),
-    allCells(api),
-    api.call("listStaleLeases", { query: { page_size: String(MAX_STALE) } }),
-    api.call("listLimits"),
-    api.call("listFailedCopies", { query: { page_size: String(MAX_COPIES) } }),
-    api.call("listKeys", { query: { page_size: String(MAX_KEYS) } }),
-    api.call("getIdentities"),
-    api.call("getGrowth"),
-  ]);
+  const [health, ready, listed, stale, allLimits, copies, keys, identities, growth, operations] =
+    await Promise.all([
+      api.call("getHealth"),
+      api.call("getReadiness"),
+      allCells(api),
+      api.call("listStaleLeases", { query: { page_size: String(MAX_STALE) } }),
+      api.call("listLimits"),
+      api.call("listFailedCopies", { query: { page_size: String(MAX_COPIES) } }),
+      api.call("listKeys", { query: { page_size: String(MAX_KEYS) } }),
+      api.call("getIdentities"),
+      api.call("getGrowth"),
+      api.call("listOperations"),
+    ]);
   const { version = null, placement = null } = health.ok ? health.value : {};
   const listedKeys = read("The list of keys", keys);
   const allKeys = listedKeys?.next_page_token === "" ? listedKeys.keys : undefined;
@@ -152,6 +155,7 @@ async function observe({ api, session, nowMs }: View): Promise<Observed> {
     cut: [stale, copies].some((list) => list.ok && list.value.next_page_token !== ""),
     unread,
     ...shardsOf(read("The number of shards", growth), nowMs),
+    operations: operationsOf(read("The list of operations", operations)?.operations ?? [], nowMs),
     limits: cellLimitsOf(read("The list of limits", allLimits)?.limits ?? []),
     // Access renews its assertions by itself.
     key:
