@@ -65,7 +65,7 @@ export const shardMethods = {
   listPeriods: method<messages.ListPeriods, messages.PeriodPage>("read"),
   erasePeriods: method<messages.ErasePeriods, messages.ErasedPeriods>("whole"),
   pullAudit: method<PullAudit, AuditPage>("read"),
-  part: peerMethod<messages.Envelope, messages.PartStatus>("always"),
+  part: method<messages.Envelope, messages.PartStatus>("always"),
   metrics: method<messages.Envelope, metrics.ShardMetrics>("always"),
   scrub: method<messages.ScrubStep, messages.ScrubStatus>("whole"),
   scrubStatus: method<messages.Envelope, messages.ScrubStatus>("always"),

@@ -66,7 +66,7 @@ function make(
   const core = makeCore(limits, objectsOf(env, config, sending));
   return {
     call: async (method, message) => {
-      const declared = methods[method];
+      const declared = Object.hasOwn(methods, method) ? methods[method] : undefined;
       if (declared === undefined) throw new TypeError(`the object has no method ${method}`);
       const call = { ...object, method, level: declared.level, message };
       const answer = await intercept(serving, call, core as unknown as Target);

@@ -171,7 +171,7 @@ describe("[G7] a shard that has handed over accepts no loss", () => {
     await declare(c, 2);
     expect(await reconcile(c, 0)).toEqual(
       no("FAILED_PRECONDITION", {
-        detail: expect.stringContaining("may be missing on shard-3, which got names") as string,
+        detail: expect.stringContaining("may be missing on shard-3, which it gives names to") as string,
       }),
     );
     expect(await states(c, [0])).toEqual(["lost"]);
@@ -190,7 +190,7 @@ describe("[G7] a shard that has handed over accepts no loss", () => {
     await accept(c);
   });
 
-  test("until they are lost, too", async () => {
+  test("but does so when they are lost, too", async () => {
     const { c } = await noticed();
     const seen = { incarnation: 2 ** 51, position: 0 };
     for (const shard of NEW_SHARDS)
@@ -204,7 +204,7 @@ describe("[G7] a shard that has handed over accepts no loss", () => {
     expect(await reconcile(c, 0, { dryRun: true })).toMatchObject({ value: { status: { state: "lost" } } });
   });
 
-  test("and then keeps what was handed over as it is", async () => {
+  test("and does not hand over again what new shards have", async () => {
     const { c, growing } = await noticed();
     await acceptAll(c);
     for (const shard of [0, ...NEW_SHARDS]) await finish(c, shard);

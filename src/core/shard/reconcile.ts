@@ -19,6 +19,7 @@ import type { Peers } from "../methods.ts";
 import type { Answer, Ports } from "../ports.ts";
 import { ok, refused, type Refusal, type Result } from "../refusal.ts";
 import type { GrowthSource } from "./growth-source.ts";
+import type { GrowthTarget } from "./growth-target.ts";
 import type { PastClaims } from "./past-claims.ts";
 import type { RangeHolds } from "./range-holds.ts";
 import type { HoldRow } from "./rows.ts";
@@ -43,11 +44,10 @@ interface Needs {
   readonly history: History;
   readonly commits: GroupCommit;
   readonly peers: Pick<Peers, "ledger" | "shard">;
-  readonly source: Pick<GrowthSource, "newShards">;
+  readonly source: Pick<GrowthSource, "newShards" | "lossAccepted">;
+  readonly target: Pick<GrowthTarget, "lossAccepted">;
   readonly pastClaims: PastClaims;
   readonly audit: Audit;
-  /** Runs in the transaction that accepts a loss. */
-  readonly onAccepted: () => void;
   readonly index: number;
 }
 
@@ -79,8 +79,8 @@ export class ShardReconciler {
           { retryAfterMs: 10_000 },
         );
       }
-      const open = await this.#refuseOpenShards(request);
-      if (open !== undefined) return { ok: false, refusal: open };
+      const early = await this.#refuseWhileComplete(request);
+      if (early !== undefined) return { ok: false, refusal: early };
       await this.#accept(seen, request.operator);
     }
     return ok({ status: this.#part.history.status, lost, unreachable });
@@ -125,29 +125,32 @@ export class ShardReconciler {
   }
 
   /**
-   * Names that this shard has lost may be missing on shards that it has handed over to. So it accepts no loss
-   * while one of these would give them to anybody (G7).
+   * Names that this shard has lost may be missing on shards to which it has handed over. So it accepts no
+   * loss while one of these is complete, and would give them to anybody (G7).
    */
-  async #refuseOpenShards({ version, placement }: ReconcileShard): Promise<Refusal | undefined> {
+  async #refuseWhileComplete({ version, placement }: ReconcileShard): Promise<Refusal | undefined> {
     const { index, limits, ports, peers, source } = this.#part;
-    const states = await fanOut(source.newShards, limits.fanOut, async (shard) => {
-      const answer = await ask(ports.clock, limits.exchangeTimeoutMs, () =>
+    const answers = await fanOut(source.newShards, limits.fanOut, async (shard) => ({
+      part: `shard-${shard}`,
+      answer: await ask(ports.clock, limits.exchangeTimeoutMs, () =>
         peers.shard(shard).part({ version, placement }),
-      );
-      return { shard: `shard-${shard}`, state: answer.kind === "ok" ? answer.value.state : undefined };
-    });
-    const silent = states.find(({ state }) => state === undefined);
-    if (silent !== undefined)
-      return refused("UNAVAILABLE", `${silent.shard} did not say whether it is complete; repeat this call`, {
-        retryAfterMs: 10_000,
-      }).refusal;
-    const open = states.flatMap(({ shard, state }) => (state === "complete" ? [shard] : []));
-    if (open.length === 0) return undefined;
+      ),
+    }));
+    const complete: string[] = [];
+    for (const { part, answer } of answers) {
+      if (answer.kind === "refused") return answer.refusal;
+      if (answer.kind === "unknown")
+        return refused("UNAVAILABLE", `${part} did not say whether it is complete; repeat this call`, {
+          retryAfterMs: 10_000,
+        }).refusal;
+      if (answer.value.state === "complete") complete.push(part);
+    }
+    if (complete.length === 0) return undefined;
     return refused(
       "FAILED_PRECONDITION",
-      `names that shard ${index} has lost may be missing on ${open.join(", ")}, which got names from it; ` +
-        `declare each of them lost first (\`leasehold parts reconcile ${open[0]} --declare-lost\`), and ` +
-        "repeat this call",
+      `names that shard ${index} has lost may be missing on ${complete.join(", ")}, which it gives names ` +
+        `to; declare each of them lost first (\`leasehold parts reconcile ${complete[0]} ` +
+        "--declare-lost`), and repeat this call",
     ).refusal;
   }
 
@@ -164,7 +167,8 @@ export class ShardReconciler {
       // It needs no room (O3), because a shard that is lost hands out no entries.
       this.#append(operator, "reconcile_part", "reconciling");
       const durable = this.#part.history.accept(seen, before + 1, true);
-      this.#part.onAccepted();
+      this.#part.source.lossAccepted();
+      this.#part.target.lossAccepted();
       return ok(durable);
     };
     const accepted = await this.#part.commits.submit("accept_loss", accept, { evenIfStopped: true });

@@ -639,8 +639,8 @@ export class Shard implements ShardCalls {
   reconcile(message: ReconcileShard): Promise<Result<ShardReconciliation>> {
     return this.#answerAlways(message, async () => {
       const reply = await this.#part.reconciler.reconcile(message);
-      // Shards that got names from this one must hear of its loss (G7).
-      if (this.#part.source.hasWork) void this.#handOver();
+      // A shard that was lost had no alarm, and has handed nothing over.
+      void this.#handOver();
       return reply;
     });
   }
@@ -976,11 +976,7 @@ function makePart(index: number, ports: Ports, limits: Limits, peers: Peers, cha
   const reader = new ShardReader(part);
   const digests = new DigestReader(part);
   const sweeper: Sweeper = new Sweeper(part);
-  const onAccepted = (): void => {
-    source.lossAccepted();
-    target.lossAccepted();
-  };
-  const reconciler = new ShardReconciler({ ...part, onAccepted });
+  const reconciler = new ShardReconciler(part);
   const rows = new ShardScrub(part);
   const scrub = new Scrub(ports, limits, history, (cursor, step) => rows.check(cursor, step));
   const counts = { startedAtMs, counters, exchangeDurations };

@@ -3,6 +3,7 @@ import type { Limits } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import { AlarmSchedule } from "../alarm-schedule.ts";
 import type { GroupCommit } from "../group-commit.ts";
+import type { History } from "../history.ts";
 import type { GrowthSource } from "./growth-source.ts";
 import { WIPE_ROWS, type GrowthTarget } from "./growth-target.ts";
 import type { Inquirer } from "./inquirer.ts";
@@ -52,6 +53,7 @@ interface Needs {
   readonly ranges: RangeHolds;
   readonly transfers: ShardTransfers;
   readonly pastClaims: PastClaims;
+  readonly history: Pick<History, "isLost">;
   readonly commits: GroupCommit;
   readonly source: Pick<GrowthSource, "hasWork" | "work">;
   readonly target: Pick<GrowthTarget, "hasOnlyCopies" | "hasCopiesToDrop" | "dropCopies">;
@@ -89,9 +91,11 @@ export class Sweeper {
 
   /**
    * Sets the alarm for the next sweep if there are holds (M3), or if past claims are due. Called at the
-   * start, when holds are made, and by the cron. No alarm waits for the months until past claims are due.
+   * start, when holds are made, and by the cron. No alarm waits for the months until past claims are due. A
+   * shard that is lost does no work, so it needs none until its loss is accepted.
    */
   arm(): void {
+    if (this.#part.history.isLost) return;
     const now = this.#part.ports.clock.now();
     const isDropDue = this.#part.pastClaims.dueMs(now) <= now;
     if (this.#part.ranges.hasCut || this.#hasGrowthWork)
@@ -109,6 +113,7 @@ export class Sweeper {
 
   async run(): Promise<void> {
     this.#alarm.markRung();
+    if (this.#part.history.isLost) return;
     let nextMs = -Infinity;
     try {
       await this.#part.transfers.moveDue(this.#part.commits);

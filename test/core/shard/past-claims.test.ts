@@ -1,5 +1,5 @@
 /** Tests of the claims that a shard keeps after they have ended (K1 to K5). */
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { Limits } from "../../../src/core/limits.ts";
 import type { ListPeriods, Outcome, PeriodPage } from "../../../src/core/messages.ts";
 import { pastClaimsStatement } from "../../../src/core/shard/past-claims.ts";
@@ -173,6 +173,29 @@ test("[K3] [M4] past claims of a clock that was ahead are dropped in time", asyn
   await c.pass(10_000);
   c.clock.jump(6_600_000);
   await c.clock.runUntil(c.shard(0).object.ping(c.envelope));
+  await c.pass(10_000);
+  expect(rows(c)).toBe(0);
+});
+
+test("[H4] [K3] a lost shard drops no past claims, and sets no alarm for them until its loss is accepted", async () => {
+  const c = await start({ nameHistoryS: 6_400 });
+  await lease(c, ["ada"]);
+  await lease(c, [destroy("ada")]);
+  await c.pass(20_000);
+  const node = c.shard(0);
+  const seen = { incarnation: 2 ** 51, position: 0 };
+  expect(await c.clock.runUntil(node.object.ping({ ...c.envelope, seen }))).toMatchObject({ ok: false });
+  c.clock.jump(7_000_000);
+  node.restart();
+  await c.clock.runUntil(node.object.part(c.envelope));
+  const alarm = vi.spyOn(node.object, "alarm");
+  await c.pass(60_000);
+  expect(alarm.mock.calls.length).toBeLessThanOrEqual(1);
+  expect(rows(c)).toBe(1);
+  const more = { cells: ["1", "2"], dryRun: false, operator };
+  expect(await c.clock.runUntil(node.object.reconcile({ ...c.envelope, ...more }))).toMatchObject({
+    ok: true,
+  });
   await c.pass(10_000);
   expect(rows(c)).toBe(0);
 });

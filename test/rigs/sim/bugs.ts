@@ -218,7 +218,7 @@ export const bugs: Record<string, Bug> = {
     "G7",
     ["I54"],
     "src/core/shard/reconcile.ts",
-    "if (open.length === 0) return undefined;",
+    "if (complete.length === 0) return undefined;",
     "return undefined;",
   ),
   "a growth ends before every ledger has told what it has seen": one(
