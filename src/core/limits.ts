@@ -295,14 +295,6 @@ export const limitTable = {
     unit: "s",
     about: "how long a decided lease answers replays",
   },
-  // A safeguard: the ledger forgets such an outcome even if no cron run could pull it.
-  outcomeMaxS: {
-    default: 604_800,
-    min: 1,
-    max: 31_536_000,
-    unit: "s",
-    about: "how long an outcome waits to be pulled into the projection",
-  },
   // A caller gives up after seconds, and an HTTP connection or proxy after minutes.
   lateBeginS: {
     default: 3_600,
@@ -317,21 +309,6 @@ export const limitTable = {
     max: 604_800,
     unit: "s",
     about: "time since its grant or last renewal after which a granted lease is listed as stale",
-  },
-  historyS: {
-    default: 604_800,
-    min: 60,
-    max: 31_536_000,
-    unit: "s",
-    about: "how long the projection keeps decided leases",
-  },
-  // D1 allows a database 10 GB. The rest is for outstanding leases and for what one run writes.
-  historyBytes: {
-    default: 5_000_000_000,
-    min: 100_000,
-    max: 9_000_000_000,
-    unit: "bytes",
-    about: "size of the projection above which decided leases are deleted earlier",
   },
   auditRetentionS: {
     default: 31_536_000,

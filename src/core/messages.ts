@@ -873,30 +873,36 @@ export interface SetState extends OperatorCall {
   stateVersion: number;
 }
 
-/** A lease's row as the projection stores it. `position` grows with every change of any lease of the cell. */
-export interface LeaseChange extends Lease {
-  position: number;
-  /** Never changes. It orders a cell's leases by their grants. */
+/** A granted lease as the projection stores it. */
+export interface OpenLease {
+  /** Never changes. It identifies the lease in the projection, and orders a cell's leases by their grants. */
   createdPosition: number;
+  createdAtMs: number;
+  lease: string;
+  counts: LeaseCounts;
 }
 
+/** Asks for the changes of leases that the projection lacks. */
 export interface Pull extends Envelope {
+  /** The projection has all changes up to this position. */
   afterPosition: number;
+  /** The changes that one page may read. */
   limit: number;
 }
 
 export interface PullAnswer extends SeesDirectory {
   /** The ledger's newest point, for D1 to remember (H2). Null before its first change. */
   point: HistoryPoint | null;
-  changes: LeaseChange[];
+  granted: OpenLease[];
+  /** The created positions of leases that were decided, except most of those that D1 never had. */
+  decided: number[];
   /** This page and the pages before it contain every change up to this position. */
   throughPosition: number;
   more: boolean;
 }
 
-/** Sent after a pull that reached the end: the projection has every change up to `pulledPosition`. */
+/** Sent after the pull. */
 export interface Maintain extends Envelope {
-  pulledPosition: number;
   /** Absent if the directory cannot be reached, or has made no change yet. */
   directory?: ToldDirectory;
   /** True if the directory has the cell as removed (X5). */

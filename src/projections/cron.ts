@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { lt, sql } from "drizzle-orm";
 import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
 import type { Cell, Snapshot } from "../core/directory/messages.ts";
@@ -16,7 +16,6 @@ import { pruneCredentialUses } from "./credential-uses.ts";
 import { causeOf } from "./failure.ts";
 import { dropCopies, stepGrowth } from "./growth.ts";
 import type { GrowthDriver } from "./growth-driver.ts";
-import { pruneHistory } from "./history.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
 import { readGrowthCopy } from "./directory-copies.ts";
 import { DirectoryWatch } from "./directory-watch.ts";
@@ -37,13 +36,15 @@ export interface CronReport {
   cellsPulled: number;
   cellsFailed: number;
   leasesUpserted: number;
-  leasesPruned: number;
   /** The first error that affected the run as a whole. Errors of single cells are stored with the cell. */
   error: string | null;
 }
 
 /** A run stops requesting pages after this time, because the next run starts after a minute. */
 const RUN_MS = 45_000;
+/** How long D1 has the row of a run: a week. */
+const KEPT_RUNS_MS = 604_800_000;
+
 /** A cell's cursor, as D1 has it. */
 interface CellCursor {
   cell: string;
@@ -110,7 +111,9 @@ export async function runCron(
     cursors.ok ? cursors.value : [],
     startedAtMs,
   );
-  const pruned = await pruneHistory(run, startedAtMs);
+  const pruned = await database.run("prune runs", (orm) =>
+    orm.delete(cronRuns).where(lt(cronRuns.startedAtMs, startedAtMs - KEPT_RUNS_MS)),
+  );
   const prunedAudit = await pruneAudit(run, startedAtMs);
   const prunedUses = isFirstOfHour(scheduledAtMs) ? await pruneCredentialUses(run, startedAtMs) : ok(null);
   const [mirroredKeys, { visits, compared }] = await Promise.all([
@@ -153,7 +156,6 @@ export async function runCron(
     cellsPulled: visits.filter(({ completeAtMs, error }) => completeAtMs !== null && error === null).length,
     cellsFailed: visits.filter(({ error }) => error !== null).length,
     leasesUpserted: visits.reduce((sum, { rows }) => sum + rows, 0),
-    leasesPruned: pruned.ok ? pruned.value : 0,
     error: failed === undefined ? null : causeOf(failed),
   };
   // Ledgers of cells that were registered after the list of cells was read are not visited.
@@ -164,7 +166,6 @@ export async function runCron(
     cells_pulled: report.cellsPulled,
     cells_failed: report.cellsFailed,
     leases_upserted: report.leasesUpserted,
-    leases_pruned: report.leasesPruned,
     ...(report.error === null ? {} : { error: report.error }),
   });
   const { error, cellsFailed } = report;
@@ -432,13 +433,12 @@ function recordEnd(
   report: CronReport,
   auditCopiedAtMs: number | null,
 ): Promise<Result<unknown>> {
-  const { startedAtMs, finishedAtMs, cellsPulled, cellsFailed, leasesUpserted, leasesPruned, error } = report;
+  const { startedAtMs, finishedAtMs, cellsPulled, cellsFailed, leasesUpserted, error } = report;
   const end = {
     finishedAtMs,
     cellsPulled,
     cellsFailed,
     leasesUpserted,
-    leasesPruned,
     error,
     auditCopiedAtMs,
   };

@@ -1,15 +1,14 @@
-import { and, eq, getTableColumns, gte, sql, type SQL } from "drizzle-orm";
+import { eq, getTableColumns, sql, type SQL } from "drizzle-orm";
 import { ask } from "../core/ask.ts";
 import { abovePoints, isSamePoint } from "../core/history.ts";
-import type { HistoryPoint, LeaseChange, PullAnswer } from "../core/messages.ts";
+import type { HistoryPoint, OpenLease, PullAnswer } from "../core/messages.ts";
 import type { Answer } from "../core/ports.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
-import { Database, type Orm } from "./database.ts";
+import { Database, runBatch } from "./database.ts";
 import { causeOf } from "./failure.ts";
-import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
-import { cells, leases } from "./schema.ts";
+import { cells } from "./schema.ts";
 
 export interface PullTarget {
   cell: string;
@@ -34,9 +33,10 @@ export interface PullResult {
 }
 
 /**
- * Copies the changes of one ledger into D1, the oldest first, page by page. Each page is written in one
- * transaction with the cursor and the ledger's point. Several runs may do this at the same time: only a later
- * change overwrites a row, and the cursor only moves forward from where it is.
+ * Copies the open leases of one ledger into D1, page by page: it adds those that were granted, and deletes
+ * those that were decided. A lease that is decided before a run reads it never gets there. Each page is
+ * written in one transaction with the cursor and the ledger's point, and only if the cursor is where the page
+ * begins. So runs at the same time don't mix their pages.
  *
  * Each request carries the point that D1 remembers, so a ledger that went back in time notices it (H4).
  */
@@ -44,14 +44,12 @@ export class LedgerPull {
   readonly #run: CronRun;
   readonly #target: PullTarget;
   readonly result: PullResult;
-  #after: number;
   /** The point that D1 has, if no other run has replaced it. */
   #seen: HistoryPoint | null;
 
   constructor(run: CronRun, target: PullTarget) {
     this.#run = run;
     this.#target = target;
-    this.#after = target.position;
     this.#seen = target.seen;
     this.result = {
       position: target.position,
@@ -83,24 +81,22 @@ export class LedgerPull {
     const { database, runtime } = this.#run;
     const { cell } = this.#target;
     const askedAtMs = runtime.clock.now();
-    const answer = await askPage(this.#run, this.#target, this.#after, this.#seen);
+    const answer = await askPage(this.#run, this.#target, this.result.position, this.#seen);
     if (answer.kind !== "ok") return this.#fail(causeOf(answer));
-    const { point, changes, throughPosition, more, directory } = answer.value;
+    const page = answer.value;
+    const { point, throughPosition, more, directory } = page;
     this.result.directory = directory;
     const isNews = point !== null && !isSamePoint(this.#seen, point);
-    const parts: ChangeRow[][] = inStatements(changes.map(rowOf));
-    if (parts.length === 0 && isNews) parts.push([]);
-    for (const part of parts) {
+    if (isNews || throughPosition > this.result.position) {
       const told = isNews ? { sent: this.#seen, point } : undefined;
-      const saved = await save(database, cell, this.result.position, part, told);
+      const saved = await save(database, { cell, after: this.result.position, ...page, told });
       if (!saved.ok) return this.#fail(causeOf(saved));
       if (!saved.value)
-        return this.#fail("D1 was restored during the run; the next run continues from there");
+        return this.#fail("another run copies it, or D1 was restored; the next run continues from there");
       this.#seen = point;
-      this.result.position = part.at(-1)?.position ?? this.result.position;
-      this.result.rows += part.length;
+      this.result.position = throughPosition;
+      this.result.rows += page.granted.length;
     }
-    this.#after = throughPosition;
     if (!more) this.result.completeAtMs = askedAtMs;
     return more;
   }
@@ -134,58 +130,51 @@ function askPage(
   return ask(runtime.clock, CALL_TIMEOUT_MS, async () => objects.ledger(cell, locationHint).pull(message));
 }
 
-interface ChangeRow extends JsonRow {
-  position: number;
-}
-
-function rowOf(change: LeaseChange): ChangeRow {
-  const json = JSON.stringify({
-    cell_id: change.cell,
-    created_position: change.createdPosition,
-    uuid: change.lease,
-    state: change.state,
-    position: change.position,
-    created_at_ms: change.createdAtMs,
-    decided_at_ms: change.decidedAtMs ?? null,
-    decided_by: change.decidedBy ?? null,
-    reason: change.reason ?? null,
-    ...change.counts,
-  });
-  return { position: change.position, json };
+interface SavedPage extends Pick<PullAnswer, "granted" | "decided" | "throughPosition"> {
+  cell: string;
+  /** The cursor in D1 from which on the page was read. */
+  after: number;
+  /** The point that the ledger was asked for, and the one that D1 shall remember instead (H5). */
+  told: { sent: HistoryPoint | null; point: HistoryPoint } | undefined;
 }
 
 /**
- * Writes the changes after `after` up to the last of the rows, and moves the cursor. Returns false if the
- * cursor in D1 is now before `after`, because D1 was restored or is new. Then the cursor stays, so that no
- * change is skipped.
- *
- * @param told the point that the ledger was asked for, and the one that D1 shall remember instead (H5)
+ * Writes a page and moves the cursor. Returns false if the cursor in D1 is somewhere else, because another
+ * run has moved it, or because D1 was restored or is new. Then nothing changes. A page that was written by an
+ * earlier attempt may be written again, as long as nothing came after it.
  */
-async function save(
-  database: Database,
-  cell: string,
-  after: number,
-  rows: readonly ChangeRow[],
-  told: { sent: HistoryPoint | null; point: HistoryPoint } | undefined,
-): Promise<Result<boolean>> {
-  const through = rows.at(-1)?.position ?? after;
-  const move = (orm: Orm) =>
-    orm
-      .update(cells)
-      .set({
-        pulledPosition: sql`max(${cells.pulledPosition}, ${through})`,
-        ...(told === undefined ? {} : { seen: nextSeen(told) }),
-      })
-      .where(and(eq(cells.cellId, cell), gte(cells.pulledPosition, after)))
-      .returning({ position: cells.pulledPosition });
-  const saved = await database.run(
-    "save leases",
-    async (orm) =>
-      rows.length === 0 ? await move(orm) : (await orm.batch([upsertLeases(orm, rows), move(orm)]))[1],
-    rows.length === 0 ? 1 : 2,
-  );
-  return saved.ok ? { ok: true, value: saved.value.length > 0 } : saved;
+async function save(database: Database, page: SavedPage): Promise<Result<boolean>> {
+  const { cell, after, throughPosition: through, granted, decided, told } = page;
+  const isNext = sql`
+    EXISTS (SELECT 1 FROM cells WHERE cell_id = ${cell} AND pulled_position IN (${after}, ${through}))`;
+  const statements = [
+    ...(granted.length === 0 ? [] : [insertOpen(cell, granted, isNext)]),
+    ...(decided.length === 0 ? [] : [deleteDecided(cell, decided, isNext)]),
+    sql`UPDATE cells SET pulled_position = ${through}
+          ${told === undefined ? sql`` : sql`, seen = ${nextSeen(told)}`}
+        WHERE cell_id = ${cell} AND ${isNext} RETURNING cell_id`,
+  ];
+  const saved = await database.run("save leases", (orm) => runBatch(orm, statements), statements.length);
+  return saved.ok ? ok(saved.value.at(-1)?.length === 1) : saved;
 }
+
+const insertOpen = (cell: string, granted: readonly OpenLease[], isNext: SQL): SQL => {
+  const rows = granted.map(({ createdPosition, lease, createdAtMs, counts }) => {
+    const { creates, destroys, replaces, missing } = counts;
+    return [createdPosition, lease, createdAtMs, creates, destroys, replaces, missing];
+  });
+  return sql`
+    INSERT INTO open_leases
+      (cell_id, created_position, uuid, created_at_ms, creates, destroys, replaces, missing)
+    SELECT ${cell}, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6
+    FROM json_each(${JSON.stringify(rows)}) WHERE ${isNext}
+    ON CONFLICT DO NOTHING`;
+};
+
+const deleteDecided = (cell: string, decided: readonly number[], isNext: SQL): SQL => sql`
+  DELETE FROM open_leases
+  WHERE cell_id = ${cell} AND created_position IN (SELECT value FROM json_each(${JSON.stringify(decided)}))
+    AND ${isNext}`;
 
 /** Keeps the stored point if another run has replaced it, because the ledger has not confirmed that one. */
 function nextSeen({ sent, point }: { sent: HistoryPoint | null; point: HistoryPoint }): SQL {
@@ -195,22 +184,3 @@ function nextSeen({ sent, point }: { sent: HistoryPoint | null; point: HistoryPo
 
 const storedPoint = ({ incarnation, position }: HistoryPoint): string =>
   JSON.stringify({ incarnation, position });
-
-/** The columns, whose names are also the keys of the JSON rows. */
-const columns = Object.entries(getTableColumns(leases)).map(([key, { name }]) => ({ key, name }));
-const values = sql.join(
-  columns.map(({ name }) => sql.raw(`value ->> '${name}'`)),
-  sql`, `,
-);
-const excluded = Object.fromEntries(columns.map(({ key, name }) => [key, sql.raw(`excluded.${name}`)]));
-
-/** Writes all rows in one statement. Only a later change overwrites a row, so repeating it has no effect. */
-const upsertLeases = (orm: Orm, rows: readonly JsonRow[]) =>
-  orm
-    .insert(leases)
-    .select(sql`SELECT ${values} FROM json_each(${jsonArray(rows)}) WHERE true`)
-    .onConflictDoUpdate({
-      target: [leases.cellId, leases.createdPosition],
-      set: excluded,
-      setWhere: sql`excluded.position > ${leases.position}`,
-    });

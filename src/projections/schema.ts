@@ -5,7 +5,7 @@ import type { AuditAction } from "../core/audit.ts";
 import type { GrowthCopy } from "../core/growth/messages.ts";
 import type { Operation } from "../core/operations/operations.ts";
 import type { Role } from "../core/role.ts";
-import type { HistoryPoint, LeaseState } from "../core/messages.ts";
+import type { HistoryPoint } from "../core/messages.ts";
 import type { TypeEntry } from "../core/types/types.ts";
 import type { Thresholds, WebhookEvent } from "./webhooks/events.ts";
 
@@ -25,13 +25,13 @@ export const cells = sqliteTable("cells", {
   createdAtMs: integer("created_at_ms").notNull(),
   updatedAtMs: integer("updated_at_ms").notNull(),
   /**
-   * `leases` has every change of the ledger up to this position. It moves only in the transaction that writes
-   * them.
+   * `open_leases` has every change of the ledger up to this position. It moves only in the transaction that
+   * writes them.
    */
   pulledPosition: integer("pulled_position").notNull().default(0),
   /** The newest point that the ledger has told a run. It is replaced only by a run that has sent it (H5). */
   seen: text("seen", { mode: "json" }).$type<HistoryPoint>(),
-  /** When a pull last reached the ledger's end. `leases` is at least as recent as this. */
+  /** When a pull last reached the ledger's end. `open_leases` is at least as recent as this. */
   lastPulledAtMs: integer("last_pulled_at_ms"),
   /** When a run last requested a page. The runs begin with the cells for which this is longest ago. */
   visitedAtMs: integer("visited_at_ms"),
@@ -137,24 +137,16 @@ export const credentialUses = sqliteTable(
 );
 
 /**
- * The leases of all cells: outstanding ones, and decided ones until they are pruned. The key orders a cell's
- * leases by when they began and never changes, so pruning deletes a key range. The only index has outstanding
- * leases only, so a lease that is decided before its first pull never enters it. A row has no names: nothing
- * here reads them, and a batch may be thousands of times as large as its row.
+ * The leases of all cells that were open when their ledger was pulled last. A lease that was decided before
+ * its first pull never has a row. A row has no names: a batch may be thousands of times as large as its row.
  */
-export const leases = sqliteTable(
-  "leases",
+export const openLeases = sqliteTable(
+  "open_leases",
   {
     cellId: text("cell_id").notNull(),
     createdPosition: integer("created_position").notNull(),
     uuid: text("uuid").notNull(),
-    state: text("state").$type<LeaseState>().notNull(),
-    /** The position of the change that this row shows. Only a larger one overwrites the row. */
-    position: integer("position").notNull(),
     createdAtMs: integer("created_at_ms").notNull(),
-    decidedAtMs: integer("decided_at_ms"),
-    decidedBy: text("decided_by"),
-    reason: text("reason"),
     creates: integer("creates").notNull(),
     destroys: integer("destroys").notNull(),
     replaces: integer("replaces").notNull(),
@@ -162,10 +154,7 @@ export const leases = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.cellId, table.createdPosition] }),
-    index("leases_outstanding")
-      .on(table.createdAtMs, table.cellId, table.createdPosition)
-      .where(sql`state = 'GRANTED'`),
-    check("leases_state", sql`state IN ('GRANTED', 'COMMITTED', 'ROLLED_BACK')`),
+    index("open_leases_by_age").on(table.createdAtMs, table.cellId, table.createdPosition),
   ],
 );
 
@@ -209,7 +198,6 @@ export const cronRuns = sqliteTable(
     cellsPulled: integer("cells_pulled").notNull().default(0),
     cellsFailed: integer("cells_failed").notNull().default(0),
     leasesUpserted: integer("leases_upserted").notNull().default(0),
-    leasesPruned: integer("leases_pruned").notNull().default(0),
     error: text("error"),
     /** Every audit entry that was made before this time is in `audit`. NULL: the run could not copy all. */
     auditCopiedAtMs: integer("audit_copied_at_ms"),

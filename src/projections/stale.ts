@@ -182,8 +182,8 @@ const selectOutstanding = (
 };
 
 /**
- * The state is a literal, because SQLite doesn't use the partial index for a bound value. The unary plus
- * keeps the cell's column from influencing the choice of the index, whose order is the order of the listing.
+ * The unary plus keeps the cell's column from influencing the choice of the index, whose order is the order
+ * of the listing.
  */
 const selectRange = (
   range: SQL,
@@ -192,8 +192,8 @@ const selectRange = (
   limit: number,
 ): SQL => sql`
   SELECT uuid, cell_id, created_at_ms, created_position, creates, destroys, replaces, missing
-  FROM leases INDEXED BY leases_outstanding
-  WHERE state = 'GRANTED' AND ${range}
+  FROM open_leases INDEXED BY open_leases_by_age
+  WHERE ${range}
     ${after === undefined ? sql`` : comesAfter(after)}
     ${cell === undefined ? sql`` : sql`AND +cell_id = ${cell}`}
   ORDER BY created_at_ms, cell_id, created_position
@@ -297,7 +297,8 @@ class Ledgers {
 
 /**
  * Deletes rows whose leases their ledgers don't have. Such rows remain after D1 or a ledger was restored from
- * a backup. No pull ever changes them. As the oldest ones, they would be candidates of every listing.
+ * a backup, and if a ledger has forgotten an outcome before a run read it. No pull ever changes them. As the
+ * oldest ones, they would be candidates of every listing.
  */
 async function deleteUnknown(database: Database, gone: readonly Candidate[]): Promise<void> {
   if (gone.length === 0) return;
@@ -305,7 +306,7 @@ async function deleteUnknown(database: Database, gone: readonly Candidate[]): Pr
   // A failure is harmless: the next listing finds these rows again.
   await database.run("delete unknown leases", (orm) =>
     orm.run(sql`
-      DELETE FROM leases WHERE state = 'GRANTED' AND (cell_id, created_position, uuid) IN (
+      DELETE FROM open_leases WHERE (cell_id, created_position, uuid) IN (
         SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(${JSON.stringify(rows)})
       )`),
   );

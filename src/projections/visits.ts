@@ -54,8 +54,7 @@ export interface Visits {
  * Pulls the ledgers of all cells, and wakes them. The cells take turns: each gets one page, then each that
  * has more gets another one, until the run has no room. So a cell that is far behind delays no other cell.
  *
- * Every ledger is woken, even if its pull failed or its turn did not come. It may have lost its alarm (M3),
- * and outcomes that are 7 days old are forgotten without D1 (S1).
+ * Every ledger is woken, even if its pull failed or its turn did not come. It may have lost its alarm (M3).
  */
 export async function visitLedgers(
   run: CronRun,
@@ -127,7 +126,6 @@ async function wake(
   const woken = await ask(run.runtime.clock, CALL_TIMEOUT_MS, async () =>
     run.objects.ledger(cell, locationHint).maintain({
       ...run.envelope,
-      pulledPosition: pulled.position,
       ...watch.newsFor(pulled.directory),
       ...(isRemoved ? { isRemoved } : {}),
     }),

@@ -135,7 +135,7 @@ describe("a shard that went back in time", () => {
       const lift = part.sql.holdFlushes();
       const seen = { incarnation: 2 ** 40, position: 1 };
       let hasAnswered = false;
-      const message = { ...c.envelope, seen, pulledPosition: 0 };
+      const message = { ...c.envelope, seen };
       const asked = "ping" in part.object ? part.object.ping(message) : part.object.maintain(message);
       void asked.then(() => (hasAnswered = true));
       // Meanwhile, an operator reads the part.
@@ -187,7 +187,7 @@ describe("a ledger that went back in time", () => {
     expect(c.claims()).toEqual([]);
     const message = { ...c.envelope, dryRun: false, operator, revokedKeys: [], removedAtMs: null };
     expect(await c.clock.runUntil(c.ledger("1").object.reconcile(message))).toMatchObject({ ok: true });
-    await c.clock.runUntil(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: 0 }));
+    await c.clock.runUntil(c.ledger("1").object.maintain({ ...c.envelope }));
     await c.pass(120_000);
     expect(c.claims()).toMatchObject([{ canonical: "late" }]);
   });

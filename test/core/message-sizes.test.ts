@@ -160,19 +160,13 @@ const messages: Record<string, unknown> = {
   } satisfies DigestRecordsRequest,
   "a page of a pull": {
     point: { incarnation: POSITION, position: POSITION },
-    changes: list(max("pullRows"), (n) => ({
+    granted: list(max("pullRows"), () => ({
       lease: UUID,
-      cell: CELL,
-      state: "ROLLED_BACK" as const,
-      position: POSITION,
       createdPosition: POSITION,
       createdAtMs: TIME,
-      ageMs: TIME,
       counts: { creates: 5_000, destroys: 5_000, replaces: 5_000, missing: 5_000 },
-      decidedAtMs: TIME,
-      decidedBy: "operator",
-      reason: ascii(max("reasonBytes"), n),
     })),
+    decided: list(max("pullRows"), () => POSITION),
     throughPosition: POSITION,
     more: true,
     directory: { incarnation: POSITION, position: POSITION },

@@ -392,7 +392,7 @@ describe("a ledger", () => {
     expect(point?.position).toBeGreaterThan(copied.position);
     const message = { ...c.envelope, afterPosition: copied.position, limit: 10 };
     expect(await c.clock.runUntil(c.ledger("1").object.pull(message))).toMatchObject({
-      value: { changes: [{ lease, state: "GRANTED" }] },
+      value: { granted: [{ lease }] },
     });
   });
 

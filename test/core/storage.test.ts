@@ -242,7 +242,7 @@ const followed = at(
 );
 const outcomes = at(
   "test/core/ledger/prune.test.ts",
-  "[S1] an outcome that is not pulled is kept for the longest wait, and not longer",
+  "[S1] an outcome is kept for the retention time, and not longer",
 );
 const message = at(
   "test/core/shard/digest-records.test.ts",
@@ -679,13 +679,9 @@ const proofs: Record<string, Proof> = {
   type_sets: typeSet,
   growths: oneGrowth,
   operation_sets: operations,
-  "leases: outstanding": at(
+  open_leases: at(
     "test/core/ledger/guards.test.ts",
     "[M6] granted leases and running begins count together toward the limit",
-  ),
-  "leases: decided": at(
-    "test/projections/history.test.ts",
-    "[S4] is cut, the oldest first, while D1 is larger than its bound",
   ),
   seen_points: followed,
   "audit: copies": at(
@@ -699,10 +695,7 @@ const proofs: Record<string, Proof> = {
     "test/http/credential-uses.test.ts",
     "rows are forgotten after the life of a key, and beyond 10,000",
   ),
-  cron_runs: at(
-    "test/projections/history.test.ts",
-    "is pruned after its retention, and outstanding leases stay",
-  ),
+  cron_runs: at("test/projections/cron.test.ts", "the rows of runs are deleted after a week"),
 };
 
 /** The tables of the cell's database belong to the SDK, whose tests need a server. */

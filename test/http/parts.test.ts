@@ -286,7 +286,7 @@ describe("a directory that has gone back in time", () => {
       for (const table of ["cell", "incarnation"]) sql.exec(`DELETE FROM ${table}`);
       sql.exec("DELETE FROM meta WHERE name IN ('placement', 'position')");
     });
-    for (const table of ["cells", "keys", "seen_points", "leases"])
+    for (const table of ["cells", "keys", "seen_points", "open_leases"])
       await env.DB.prepare(`DELETE FROM ${table}`).run();
     await restartObjects(env, "1", "2", "3");
     api = new Api();

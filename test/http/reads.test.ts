@@ -93,9 +93,9 @@ test("reads that fail, or whose first answer is lost, don't count any longer", a
 test("a viewer's list of stale leases deletes no row of D1, as an operator's does", async () => {
   const api = new Api();
   await env.DB.prepare(
-    `INSERT INTO leases (cell_id, created_position, uuid, state, position, created_at_ms,
-       creates, destroys, replaces, missing)
-     VALUES ('1', 1, ?, 'GRANTED', 1, 1, 1, 0, 0, 0)`,
+    `INSERT INTO open_leases (cell_id, created_position, uuid, created_at_ms, creates, destroys, replaces,
+       missing)
+     VALUES ('1', 1, ?, 1, 1, 0, 0, 0)`,
   )
     .bind(crypto.randomUUID())
     .run();
@@ -104,7 +104,7 @@ test("a viewer's list of stale leases deletes no row of D1, as an operator's doe
   });
   const read = (key: MintedKey | "operator") => api.json(200, "GET", "/v1/leases/stale", { key });
   expect(await read(minted.key)).toMatchObject({ leases: [] });
-  expect(await env.DB.prepare("SELECT uuid FROM leases").all()).toMatchObject({ results: [{}] });
+  expect(await env.DB.prepare("SELECT uuid FROM open_leases").all()).toMatchObject({ results: [{}] });
   expect(await read("operator")).toMatchObject({ leases: [] });
-  expect(await env.DB.prepare("SELECT uuid FROM leases").all()).toMatchObject({ results: [] });
+  expect(await env.DB.prepare("SELECT uuid FROM open_leases").all()).toMatchObject({ results: [] });
 });

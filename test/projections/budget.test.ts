@@ -1,13 +1,10 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { runCron } from "../../src/projections/cron.ts";
 import { begin, decide, env, startFleet, uuidOf } from "./fleet.ts";
-import { faultyD1, type Execution } from "./faulty-d1.ts";
+import { faultyD1, isPage, type Execution } from "./faulty-d1.ts";
 
 const LEASES = 40;
 const HOUR_MS = 3_600_000;
-/** Longer than decided leases are kept. */
-const LATER_MS = 8 * 24 * HOUR_MS;
-
 /** When the hour of the test's runs begins. */
 let hourMs: number;
 
@@ -16,7 +13,6 @@ beforeEach(async () => {
   hourMs = nowMs - (nowMs % HOUR_MS);
   await startFleet("1");
 });
-afterEach(() => void vi.useRealTimers());
 
 const all = (work: (n: number) => Promise<unknown>): Promise<unknown> =>
   Promise.all(Array.from({ length: LEASES }, (_, n) => work(n)));
@@ -31,41 +27,29 @@ async function countRun(
 ): Promise<{ leases: number; executions: number; rest: number }> {
   const { env: counted, done } = faultyD1();
   await runCron({ ...counted, ...variables }, scheduledAtMs);
-  const isPage = ({ sql }: Execution): boolean => sql.length === 2;
-  const isPrune = ({ sql }: Execution): boolean => sql.some((text) => text.includes("DELETE FROM leases"));
   const rows = (executions: Execution[]): number =>
     executions.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0);
   const pages = done.filter(isPage);
   // Each page also writes the cursor's row.
   return {
-    leases: rows(pages) - pages.length + rows(done.filter(isPrune)),
+    leases: rows(pages) - pages.length,
     executions: done.length,
-    rest: rows(done.filter((execution) => !isPage(execution) && !isPrune(execution))) + pages.length,
+    rest: rows(done.filter((execution) => !isPage(execution))) + pages.length,
   };
 }
 
-function later(): void {
-  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + LATER_MS });
-  hourMs += LATER_MS;
-}
-
 describe("rows that D1 writes for a lease over its life", () => {
-  test("2 if it is decided before the first pull", async () => {
+  test("none if it is decided before the first pull", async () => {
     await all((n) => begin("1", uuidOf(n), `name-${n}`));
     await all((n) => decide("1", uuidOf(n), "COMMITTED"));
-    expect((await countRun()).leases).toBe(LEASES);
-    later();
-    expect((await countRun()).leases).toBe(LEASES);
+    expect((await countRun()).leases).toBe(0);
   });
 
-  test("4 if it is pulled while outstanding", async () => {
+  test("3 if it is pulled while open: its row, the index, and the deletion", async () => {
     await all((n) => begin("1", uuidOf(n), `name-${n}`));
     expect((await countRun()).leases).toBe(2 * LEASES);
     await all((n) => decide("1", uuidOf(n), "COMMITTED"));
-    const decided = (await countRun()).leases;
-    later();
-    const pruned = (await countRun()).leases;
-    expect([decided / LEASES, pruned / LEASES]).toEqual([1, 1]);
+    expect((await countRun()).leases).toBe(LEASES);
   });
 
   test("none in a run without changes, which writes 3 other rows", async () => {
@@ -87,7 +71,7 @@ describe("rows that D1 writes for a lease over its life", () => {
     expect(await countRun({}, runAt(0))).toEqual({ ...other, executions: other.executions + 1 });
   });
 
-  test("a page takes two statements, however many leases it has", async () => {
+  test("a page takes as many statements, however many leases it has", async () => {
     await all((n) => begin("1", uuidOf(n), `name-${n}`));
     const { executions } = await countRun();
     await startFleet("1");

@@ -14,6 +14,10 @@ export interface Execution {
   rowsWritten: number;
 }
 
+/** Whether an execution writes a page of a pull. */
+export const isPage = ({ sql }: Pick<Execution, "sql">): boolean =>
+  sql.some((text) => text.includes("SET pulled_position"));
+
 /**
  * Decides how an execution fails. Called before each one, with its number from 0 and the SQL of its
  * statements.

@@ -29,18 +29,18 @@ export function withoutLedger(
   });
 }
 
-/** Records the pulled position that each ledger is told. */
-export function recordingMaintain(base: Env = env): { env: Env; told: Map<string, number> } {
-  const told = new Map<string, number>();
+/** Records which ledgers are woken. */
+export function recordingMaintain(base: Env = env): { env: Env; woken: Set<string> } {
+  const woken = new Set<string>();
   const recording = withLedgers(base, (cell, real) => ({
     pull: (message: Pull) => real.pull(message),
     maintain: (message: Maintain) => {
-      told.set(cell, message.pulledPosition);
+      woken.add(cell);
       return real.maintain(message);
     },
     scrub: (message: ScrubStep) => real.scrub(message),
   }));
-  return { env: recording, told };
+  return { env: recording, woken };
 }
 
 /** All calls of ledgers arrive after a pause, and their answers after another. */

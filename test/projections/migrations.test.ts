@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { runCron } from "../../src/projections/cron.ts";
 import { listStale } from "../../src/projections/stale.ts";
-import { deploymentOf, env, startFleet } from "./fleet.ts";
+import { begin, decide, deploymentOf, env, startFleet, uuidOf } from "./fleet.ts";
 import { faultyD1, type Execution } from "./faulty-d1.ts";
 
 beforeAll(() => startFleet("1"));
@@ -14,35 +14,20 @@ describe("the migrations", () => {
       wr: number;
       strict: number;
     }>();
-    for (const name of ["cells", "keys", "leases", "cron_runs"])
+    for (const name of ["cells", "keys", "open_leases", "cron_runs"])
       expect(results.find((table) => table.name === name)).toMatchObject({ wr: 1, strict: 1 });
-  });
-
-  test("index outstanding leases only", async () => {
-    const { results } = await env.DB.prepare(
-      "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = 'leases' AND sql IS NOT NULL",
-    ).all();
-    expect(results).toEqual([
-      { name: "leases_outstanding", sql: expect.stringMatching(/WHERE state = 'GRANTED'$/) },
-    ]);
-  });
-
-  test("refuse a state that does not exist", async () => {
-    const insert = env.DB.prepare(
-      `INSERT INTO leases (cell_id, created_position, uuid, state, position, created_at_ms,
-        creates, destroys, replaces, missing)
-       VALUES ('1', 1, 'u', 'DECIDED', 1, 1, 1, 0, 0, 0)`,
-    );
-    await expect(insert.run()).rejects.toThrow(/leases_state/);
   });
 });
 
 describe("the query plans", () => {
-  test("pruning reads a range of each cell's key", async () => {
+  test("a page looks up each lease that it deletes", async () => {
+    await begin("1", uuidOf(1), "a");
+    await runCron(env, Date.now());
+    await decide("1", uuidOf(1), "COMMITTED");
     const { env: watched, done } = faultyD1();
     await runCron(watched, Date.now());
-    expect(await planOf(done, "DELETE FROM leases")).toContain(
-      "SEARCH leases USING PRIMARY KEY (cell_id=? AND created_position<?)",
+    expect(await planOf(done, "DELETE FROM open_leases")).toContain(
+      "SEARCH open_leases USING PRIMARY KEY (cell_id=? AND created_position=?)",
     );
   });
 
@@ -57,9 +42,9 @@ describe("the query plans", () => {
     for (const query of [{}, { cell: "1" }, { after }, { cell: "1", after }]) {
       const { env: watched, done } = faultyD1();
       await listStale(deploymentOf(watched), { olderThanS: 0, limit: 1, deletesUnknown: true, ...query });
-      const plan = await planOf(done, "FROM leases");
-      expect(plan.match(/SEARCH leases USING INDEX leases_outstanding/g)).toHaveLength(2);
-      expect(plan).not.toContain("SCAN leases");
+      const plan = await planOf(done, "FROM open_leases");
+      expect(plan.match(/SEARCH open_leases USING (?:COVERING )?INDEX open_leases_by_age/g)).toHaveLength(2);
+      expect(plan).not.toContain("SCAN open_leases");
       expect(plan).not.toContain("TEMP B-TREE");
     }
   });

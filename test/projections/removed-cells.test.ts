@@ -57,9 +57,9 @@ const inD1 = (cell: string) =>
 
 /** The cells whose ledgers one run wakes. */
 async function visited(): Promise<string[]> {
-  const { env: recording, told } = recordingMaintain();
+  const { env: recording, woken } = recordingMaintain();
   await runCron(recording, Date.now());
-  return [...told.keys()].toSorted();
+  return [...woken].toSorted();
 }
 
 async function removeAndClose(...cells: string[]): Promise<void> {
@@ -138,9 +138,9 @@ test("[X5] without the directory, a run visits no more of them", async () => {
   const refusal = { code: "UNAVAILABLE", detail: "down" };
   const refuses = async () => ({ ok: false, refusal });
   const down = { getByName: () => ({ snapshot: refuses, listKeys: refuses, compare: refuses }) };
-  const { env: recording, told } = recordingMaintain(envWith({ DIRECTORY: down }));
+  const { env: recording, woken } = recordingMaintain(envWith({ DIRECTORY: down }));
   await runCron(recording, Date.now());
-  expect([...told.keys()].toSorted()).toEqual(["1", "2"]);
+  expect([...woken].toSorted()).toEqual(["1", "2"]);
 });
 
 test("[X5] the stale listing is as fresh as the copies of the cells that are left", async () => {

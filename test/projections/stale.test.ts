@@ -71,9 +71,9 @@ const idsOf = (leases: readonly StaleLease[]): string[] => leases.map(({ lease }
 /** Inserts rows of outstanding leases into D1, granted in the first milliseconds of 1970. */
 async function plant(cell: string, from: number, count: number): Promise<void> {
   await env.DB.prepare(
-    `INSERT INTO leases (cell_id, created_position, uuid, state, position, created_at_ms,
-      creates, destroys, replaces, missing)
-     SELECT ?, value, 'planted', 'GRANTED', value, value, 1, 0, 0, 0 FROM json_each(?)`,
+    `INSERT INTO open_leases (cell_id, created_position, uuid, created_at_ms, creates, destroys, replaces,
+      missing)
+     SELECT ?, value, 'planted', value, 1, 0, 0, 0 FROM json_each(?)`,
   )
     .bind(cell, JSON.stringify(Array.from({ length: count }, (_, n) => from + n)))
     .run();
@@ -241,7 +241,7 @@ describe("the stale listing", () => {
       (_, state) => void state.storage.sql.exec("DELETE FROM lease WHERE lease = ?", uuidOf(1)),
     );
     expect(idsOf((await list()).leases)).toEqual([uuidOf(2)]);
-    expect(await countRows("leases")).toBe(1);
+    expect(await countRows("open_leases")).toBe(1);
   });
 
   test("is refused while D1 is down", async () => {

@@ -273,9 +273,9 @@ describe("alerts", () => {
       .bind(NOW + 600_000)
       .run();
     await env.DB.prepare(
-      `INSERT INTO leases (cell_id, created_position, uuid, state, position, created_at_ms, creates, destroys,
-                           replaces, missing)
-       VALUES ('1', 1, 'a', 'GRANTED', 1, 5, 1, 0, 0, 0), ('1', 2, 'b', 'GRANTED', 2, 5, 1, 0, 0, 0)`,
+      `INSERT INTO open_leases (cell_id, created_position, uuid, created_at_ms, creates, destroys, replaces,
+                                missing)
+       VALUES ('1', 1, 'a', 5, 1, 0, 0, 0), ('1', 2, 'b', 5, 1, 0, 0, 0)`,
     ).run();
     const { run } = runOf();
     let minute = 0;

@@ -19,10 +19,7 @@ test("[S1] [S2] [S3] [S4] [M6] nothing grows over hours of leases, fences, keys 
     shards: 2,
     variables: {
       LEASEHOLD_OUTCOME_RETENTION_S: "600",
-      LEASEHOLD_OUTCOME_MAX_S: "1800",
       LEASEHOLD_LATE_BEGIN_S: "600",
-      LEASEHOLD_HISTORY_S: "1800",
-      LEASEHOLD_HISTORY_BYTES: "200000",
       LEASEHOLD_LEDGER_BYTES: "400000",
       LEASEHOLD_SHARD_BYTES: "400000",
       LEASEHOLD_FENCES: "40",

@@ -26,6 +26,7 @@ import type {
   ListLeasesRequest,
   Maintain,
   MaintainAnswer,
+  OpenLease,
   PartStatus,
   Pull,
   PullAnswer,
@@ -278,15 +279,22 @@ export class Ledger implements LedgerCalls {
       message,
       async () => {
         const now = this.#part.ports.clock.now();
-        const { rows, more } = this.#part.store.changes(message.afterPosition, message.limit);
+        const { afterPosition, limit } = message;
+        const { rows, more } = this.#part.store.changes(afterPosition, limit);
+        // A transfer is no lease of the cell for whoever reads the projection (Y1).
+        const granted = rows.filter((row) => row.decided === 0 && row.transfer === null);
         return this.#durable(
           ok({
             point: this.#part.history.pointOfRows(this.#part.positions.last) ?? null,
-            // A transfer is no lease of the cell for whoever reads the projection (Y1).
-            changes: rows.flatMap((row) =>
-              row.transfer === null ? [this.#part.store.changeOf(row, now)] : [],
+            granted: granted.map((row): OpenLease => {
+              const { lease, createdAtMs, counts } = this.#part.store.leaseOf(row, now);
+              return { lease, createdPosition: row.created_position, createdAtMs, counts };
+            }),
+            // A lease that was granted later was decided before the projection could have it.
+            decided: rows.flatMap((row) =>
+              row.decided === 1 && row.created_position <= afterPosition ? [row.created_position] : [],
             ),
-            throughPosition: rows.at(-1)?.position ?? message.afterPosition,
+            throughPosition: rows.at(-1)?.position ?? afterPosition,
             more,
             directory: this.#part.directory.point ?? null,
           }),
@@ -309,7 +317,6 @@ export class Ledger implements LedgerCalls {
       }
       this.#part.links.tellAll();
       if (message.directory !== undefined) this.#part.directory.learn(message.directory);
-      this.#part.pruner.pulled(message.pulledPosition);
       const { total } = await this.#tidy();
       return ok({
         pruned: total,

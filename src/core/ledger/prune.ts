@@ -32,19 +32,12 @@ interface Needs {
  */
 export class Pruner {
   readonly #part: Needs;
-  /** The projection has every change up to this position, as far as this instance was told. */
-  #pulledPosition = 0;
   /** Where the next call continues: outcomes before this position are gone, or not applied. */
   readonly #from: Record<1 | 2, number> = { 1: 0, 2: 0 };
   #isRunning = false;
 
   constructor(part: Needs) {
     this.#part = part;
-  }
-
-  /** The projection has every change up to this position. */
-  pulled(position: number): void {
-    this.#pulledPosition = position;
   }
 
   async prune(): Promise<Pruned> {
@@ -107,10 +100,9 @@ export class Pruner {
   #isOld(kind: 1 | 2, { position, decided_at_ms }: OutcomeRow, isShort: boolean): boolean {
     const ageS =
       (this.#part.ports.clock.now() - this.#part.store.times.timeOf(position, decided_at_ms)) / 1_000;
-    const { outcomeRetentionS, outcomeMaxS, lateBeginS } = this.#part.limits;
-    if ((kind === 2 || isShort) && ageS >= lateBeginS) return true;
-    if (kind === 2) return false;
-    return ageS >= outcomeMaxS || (ageS >= outcomeRetentionS && position <= this.#pulledPosition);
+    const { outcomeRetentionS, lateBeginS } = this.#part.limits;
+    if (kind === 2) return ageS >= lateBeginS;
+    return ageS >= (isShort ? Math.min(lateBeginS, outcomeRetentionS) : outcomeRetentionS);
   }
 
   /** True if the database is so large that outcomes are forgotten early. */

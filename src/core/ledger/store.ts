@@ -3,7 +3,6 @@ import {
   type CellState,
   type HistoryPoint,
   type Lease,
-  type LeaseChange,
   type LeaseCounts,
   type LeaseState,
   type PlacedLease,
@@ -226,16 +225,19 @@ export class LedgerStore {
     );
   }
 
-  /** Returns leases whose last change is after a position, in the order of the changes, without payload. */
+  /**
+   * Returns leases that were granted or decided after a position, in the order of these changes, without
+   * payload. Fences are left out.
+   */
   changes(afterPosition: number, limit: number): { rows: LeaseRow[]; more: boolean } {
-    const rows = (decided: Kind): LeaseRow[] =>
+    const rows = (decided: 0 | 1): LeaseRow[] =>
       this.#sql.all<LeaseRow>(
         `SELECT ${HEAD} FROM lease WHERE decided = ? AND position > ? ORDER BY position LIMIT ?`,
         decided,
         afterPosition,
         limit + 1,
       );
-    const all = KINDS.flatMap(rows).toSorted((a, b) => a.position - b.position);
+    const all = [...rows(0), ...rows(1)].toSorted((a, b) => a.position - b.position);
     return { rows: all.slice(0, limit), more: all.length > limit };
   }
 
@@ -549,9 +551,5 @@ export class LedgerStore {
     if (row.epochs === null) return lease;
     const positions = [...decodeExecutions(row.epochs)].map(([shard, { epoch }]) => [shard, epoch]);
     return { ...lease, positions: Object.fromEntries(positions) as ShardPositions };
-  }
-
-  changeOf(row: LeaseRow, nowMs: number): LeaseChange {
-    return { ...this.leaseOf(row, nowMs), position: row.position, createdPosition: row.created_position };
   }
 }

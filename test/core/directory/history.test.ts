@@ -52,7 +52,7 @@ async function maintain(
   point: HistoryPoint,
   confirmed: HistoryPoint | null,
 ): Promise<HistoryPoint | null> {
-  const message = { ...c.envelope, pulledPosition: 0, directory: { point, confirmed } };
+  const message = { ...c.envelope, directory: { point, confirmed } };
   const answer = await c.clock.runUntil(c.ledger("1").object.maintain(message));
   if (!answer.ok) throw new Error(answer.refusal.detail);
   return answer.value.directory;

@@ -55,14 +55,14 @@ test("[M4] an idle ledger finds out in its next alarm or cron call that its cloc
   await begin(c);
   c.clock.jump(-HOUR_MS);
   expect(await ages(c)).toEqual([0]);
-  await c.clock.runUntil(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: 0 }));
+  await c.clock.runUntil(c.ledger("1").object.maintain({ ...c.envelope }));
   expect(marks(c)).toHaveLength(1);
   await c.pass(700_000);
   expect(await ages(c)).toEqual([700]);
   // Nothing more is stored, by this instance or the next.
   for (let n = 0; n < 3; n += 1) {
     c.ledger("1").restart();
-    await c.clock.runUntil(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: 0 }));
+    await c.clock.runUntil(c.ledger("1").object.maintain({ ...c.envelope }));
   }
   expect(marks(c)).toHaveLength(1);
 });
@@ -113,7 +113,7 @@ test("[M4] [C3] a decision that waits for its next delivery is sent after a cloc
   c.fate = () => "deliver";
   c.clock.jump(-HOUR_MS);
   expect(c.claims()).toEqual([]);
-  await c.clock.runUntil(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: 0 }));
+  await c.clock.runUntil(c.ledger("1").object.maintain({ ...c.envelope }));
   expect(c.claims()).toHaveLength(1);
 });
 

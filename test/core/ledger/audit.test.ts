@@ -140,7 +140,7 @@ test("[O2] entries are dropped once they were copied, and the cron learns how ma
   await revoke(c, "k8");
   await revoke(c, "k9");
   const count = async () => {
-    const answer = await c.clock.runUntil(ledger(c).maintain({ ...c.envelope, pulledPosition: 0 }));
+    const answer = await c.clock.runUntil(ledger(c).maintain({ ...c.envelope }));
     return answer.ok ? answer.value.auditEntries : undefined;
   };
   expect(await count()).toBe(2);

@@ -5,7 +5,7 @@ import { beginRequest, callerOf, decideRequest } from "../../support/ops.ts";
 
 const ledger = (c: Cluster) => c.ledger("1").object;
 const seen = async (c: Cluster) => {
-  const answer = await c.clock.runUntil(ledger(c).maintain({ ...c.envelope, pulledPosition: 0 }));
+  const answer = await c.clock.runUntil(ledger(c).maintain({ ...c.envelope }));
   if (!answer.ok) throw new Error("the ledger did not answer");
   return answer.value.contradictions;
 };

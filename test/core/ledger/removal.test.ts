@@ -424,7 +424,7 @@ test("[X5] [H4] a ledger that has lost its removal notices it when told, and sta
   const { removal } = await status(c);
   const end = removal?.end ?? null;
   expect(end).toMatchObject({ operator: { keyId: "operator-key" } });
-  const maintain = { ...c.envelope, pulledPosition: 0 };
+  const maintain = { ...c.envelope };
   expect(await run(c, ledger(c).maintain(maintain))).toMatchObject({ ok: true, value: { removed: end } });
   // Who knows the removal is told nothing new.
   const told = { ...maintain, isRemoved: true };
@@ -457,7 +457,7 @@ test("[X5] [X3] steps end what a reconciled ledger of a removed cell has granted
   expect(c.holds()).not.toEqual([]);
   restore();
   c.fate = () => "deliver";
-  expect(await run(c, ledger(c).maintain({ ...c.envelope, pulledPosition: 0, isRemoved: true }))).toEqual(
+  expect(await run(c, ledger(c).maintain({ ...c.envelope, isRemoved: true }))).toEqual(
     no("HISTORY_LOST", "UNAVAILABLE"),
   );
   const message = { ...c.envelope, dryRun: false, revokedKeys: [], removedAtMs: c.clock.now() };

@@ -29,7 +29,7 @@ async function read(c: Cluster, lease: string): Promise<Lease> {
 }
 
 const maintain = async (c: Cluster) => {
-  const answer = await c.clock.runUntil(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: 0 }));
+  const answer = await c.clock.runUntil(c.ledger("1").object.maintain({ ...c.envelope }));
   if (!answer.ok) throw new Error(answer.refusal.detail);
   return answer.value;
 };

@@ -177,7 +177,7 @@ test("[K3] [M4] past claims of a clock that was ahead are dropped in time", asyn
   expect(rows(c)).toBe(0);
 });
 
-test("[H4] [K3] a lost shard drops no past claims, and sets no alarm for them until its loss is accepted", async () => {
+test("[H4] [K3] a lost shard drops no past claims, and sets no alarm for them", async () => {
   const c = await start({ nameHistoryS: 6_400 });
   await lease(c, ["ada"]);
   await lease(c, [destroy("ada")]);

@@ -1,6 +1,6 @@
 /** The tables of D1 that copy what objects have, or that runs of the cron write. */
 export const d1Tables = [
-  "leases",
+  "open_leases",
   "cells",
   "keys",
   "cron_runs",
@@ -11,7 +11,7 @@ export const d1Tables = [
   "audit",
 ];
 
-/** The name of a D1 statement in a journal: `INSERT INTO leases ...` → `insert leases`. */
+/** The name of a D1 statement in a journal: `INSERT INTO keys ...` → `insert keys`. */
 export function nameOf(sql: string): string {
   const verb = /^\s*(select|insert|update|delete)/i.exec(sql)?.[1]?.toLowerCase() ?? "run";
   const table =

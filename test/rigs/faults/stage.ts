@@ -449,7 +449,7 @@ export class Stage {
         (message: object) => Promise<unknown>
       >;
       const method = label.startsWith("ledger") ? "maintain" : "ping";
-      const deliver = async (): Promise<unknown> => stub[method]({ ...this.envelope, pulledPosition: 0 });
+      const deliver = async (): Promise<unknown> => stub[method]({ ...this.envelope });
       await this.deployment.send({ from: "platform", to: label, method, deliver }).catch(() => {});
     }
   }

@@ -295,13 +295,9 @@ const revoke: Effect = (changes, _, answer) => {
 
 /** Rows of D1 that no ledger has, left over after a restored backup. */
 const forget: Effect = (changes, _, __, server) => {
-  const leftOver = changesIn(changes, D1, "leases").filter(({ before, after }) => {
-    const { state, cell_id: cell, uuid } = before ?? {};
-    return (
-      after === undefined &&
-      state === "GRANTED" &&
-      storedLease(server, String(cell), String(uuid)) === undefined
-    );
+  const leftOver = changesIn(changes, D1, "open_leases").filter(({ before, after }) => {
+    const { cell_id: cell, uuid } = before ?? {};
+    return after === undefined && storedLease(server, String(cell), String(uuid)) === undefined;
   });
   return others(changes, leftOver);
 };

@@ -246,8 +246,8 @@ test(
     for (const id of ["getLease", "listLimits"] as const)
       expect(wrongEffect(changes, { ...listing, id }, listed, server)).toMatch(/another row/);
     expect(wrongEffect(changes, listing, { ...listed, status: 503 }, server)).toMatch(/another row/);
-    const [known] = server.state.rows(/^d1$/, "leases");
-    const gone: Change = { object: D1, table: "leases", key: "", before: known, after: undefined };
+    const [known] = server.state.rows(/^d1$/, "open_leases");
+    const gone: Change = { object: D1, table: "open_leases", key: "", before: known, after: undefined };
     expect(wrongEffect([gone], listing, listed, server)).toMatch(/another row/);
   },
   TEST_MS,

@@ -221,7 +221,7 @@ export class FuzzServer {
   leaveBehind(count: number): void {
     this.state.changes();
     for (const cell of REGISTERED)
-      for (let n = 0; n < count; n += 1) this.state.insert("leases", leftOver(cell));
+      for (let n = 0; n < count; n += 1) this.state.insert("open_leases", leftOver(cell));
   }
 
   /** Notes that the cron could not copy the cells, which no request brings about. Its next run forgets it. */
@@ -319,8 +319,6 @@ const leftOver = (cell: string): Row => ({
   cell_id: cell,
   created_position: (lastLeft += 1),
   uuid: randomUUID(),
-  state: "GRANTED",
-  position: lastLeft,
   created_at_ms: lastLeft,
   creates: 1,
   destroys: 0,

@@ -1528,13 +1528,6 @@ export const bugs: Record<string, Bug> = {
     "    this.#part.store.insert(row);\n    if (isCounted)",
     "    if (isCounted)",
   ),
-  "outcomes are pruned before the projection has them": one(
-    "S1",
-    ["I13"],
-    "src/core/ledger/prune.ts",
-    "(ageS >= outcomeRetentionS && position <= this.#pulledPosition)",
-    "ageS >= outcomeRetentionS",
-  ),
   "a batch is dropped before its decision is applied": one(
     "S2",
     ["I5"],
@@ -1553,8 +1546,8 @@ export const bugs: Record<string, Bug> = {
     "C7",
     ["I6", "I10", "I16"],
     "src/core/ledger/prune.ts",
-    "if ((kind === 2 || isShort) && ageS >= lateBeginS) return true;",
-    "if (kind === 2 || (isShort && ageS >= lateBeginS)) return true;",
+    "if (kind === 2) return ageS >= lateBeginS;",
+    "if (kind === 2) return true;",
   ),
   "any message fixes the placement": one(
     "P2",
@@ -1751,26 +1744,26 @@ export const bugs: Record<string, Bug> = {
       "pass.atMs - heldAtMs >= this.#part.limits.sweepAfterMs;",
   ),
   // The projection
-  "the history is cut although D1 is small": one(
+  "a run writes a page although another run has moved the cursor": one(
     "S4",
     ["I13"],
-    "src/projections/history.ts",
-    "let keptMs = historyMs;",
-    "let keptMs = historyMs / 4;",
+    "src/projections/pull.ts",
+    "AND pulled_position IN (${after}, ${through}))`;",
+    ")`;",
   ),
-  "the projection forgets who decided": one(
-    "S1",
+  "a ledger does not tell the projection of its decisions": one(
+    "S4",
+    ["I13"],
+    "src/core/ledger/ledger.ts",
+    "row.decided === 1 && row.created_position <= afterPosition",
+    "row.decided === 1 && row.created_position <= afterPosition - 2_000_000_000",
+  ),
+  "the projection counts no missing claims": one(
+    "S4",
     ["I13"],
     "src/projections/pull.ts",
-    "decided_by: change.decidedBy ?? null",
-    "decided_by: null",
-  ),
-  "an older change overwrites a later one": one(
-    "S1",
-    ["I13"],
-    "src/projections/pull.ts",
-    ", setWhere: sql`excluded.position > ${leases.position}`",
-    "",
+    "createdAtMs, creates, destroys, replaces, missing];",
+    "createdAtMs, creates, destroys, replaces, 0];",
   ),
   // The cell
   "a stale lease is rolled back without a fence": one(

@@ -75,7 +75,6 @@ function expected(): string[] {
     "slot renewed",
     "crons overlap",
     "a cron takes over a minute",
-    "history pruned",
     "recorded lease",
     "source on two pages",
     "digest in parts",

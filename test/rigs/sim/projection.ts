@@ -4,12 +4,7 @@ import type { AuditAction } from "../../../src/core/audit.ts";
 import type { Cell, MintedKey, TypeSet } from "../../../src/core/directory/messages.ts";
 import type { Growth, GrowthProgress } from "../../../src/core/growth/messages.ts";
 import { limitVariable, type LimitName, type Limits } from "../../../src/core/limits.ts";
-import {
-  MESSAGE_VERSION,
-  type Envelope,
-  type HistoryPoint,
-  type LeaseState,
-} from "../../../src/core/messages.ts";
+import { MESSAGE_VERSION, type Envelope, type HistoryPoint } from "../../../src/core/messages.ts";
 import type { Placement } from "../../../src/core/placement.ts";
 import { ok, refused, type Result } from "../../../src/core/refusal.ts";
 import type { Operation, OperationSet } from "../../../src/core/operations/operations.ts";
@@ -71,13 +66,6 @@ export interface GrowthModules {
   Database: new (env: object, options: object, runtime: object) => object;
 }
 
-/** Keeps deleted leases for the judge. */
-const KEEP_PAST = `
-  CREATE TABLE past_leases (cell_id TEXT, uuid TEXT, state TEXT);
-  CREATE TRIGGER keep_past AFTER DELETE ON leases BEGIN
-    INSERT INTO past_leases VALUES (old.cell_id, old.uuid, old.state);
-  END;`;
-
 /** One prepared statement with its values, in the interface of D1. */
 class Statement {
   readonly #record: SimulatedProjection;
@@ -113,16 +101,11 @@ class Statement {
   }
 }
 
-export interface RecordedLease {
+export interface OpenLeaseRow {
   cell_id: string;
   created_position: number;
   uuid: string;
-  state: LeaseState;
-  position: number;
   created_at_ms: number;
-  decided_at_ms: number | null;
-  decided_by: string | null;
-  reason: string | null;
   creates: number;
   destroys: number;
   replaces: number;
@@ -150,7 +133,6 @@ export class SimulatedProjection {
       this.#database.exec(
         readFileSync(new URL(name, folder), "utf8").replaceAll("--> statement-breakpoint", ""),
       );
-    this.#database.exec(KEEP_PAST);
   }
 
   prepare(sql: string): Statement {
@@ -171,12 +153,8 @@ export class SimulatedProjection {
     });
   }
 
-  leases(): RecordedLease[] {
-    return this.statement("SELECT * FROM leases", false).all() as never;
-  }
-
-  outstanding(): RecordedLease[] {
-    return this.statement("SELECT * FROM leases WHERE state = 'GRANTED'", false).all() as never;
+  openLeases(): OpenLeaseRow[] {
+    return this.statement("SELECT * FROM open_leases", false).all() as never;
   }
 
   /** The keys, as a reconciliation of the directory reads them. */
@@ -253,12 +231,10 @@ export class SimulatedProjection {
     this.statement("UPDATE cells SET seen = NULL", false).run();
   }
 
-  /** Whether the projection has or had a lease in this state. Deleted leases count. */
-  hadLease(cell: string, lease: string, state: LeaseState): boolean {
-    const tables = ["leases", "past_leases"].map(
-      (table) => `SELECT 1 FROM ${table} WHERE cell_id = ?1 AND uuid = ?2 AND state = ?3`,
-    );
-    return this.statement(tables.join(" UNION ALL "), false).all(cell, lease, state).length > 0;
+  /** Whether the projection has a lease as open. */
+  hasLease(cell: string, lease: string): boolean {
+    const sql = "SELECT 1 FROM open_leases WHERE cell_id = ? AND uuid = ?";
+    return this.statement(sql, false).all(cell, lease).length > 0;
   }
 
   /** Whether the projection has an audit entry. */

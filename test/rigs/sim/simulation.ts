@@ -18,7 +18,7 @@ import { Judge } from "./judge/judge.ts";
 import { bucketTypeName, type LocalRow, type Name } from "./local.ts";
 import { Network, type Sent, type Witness } from "./network.ts";
 import type { Part } from "./part.ts";
-import { checkOutstanding } from "./record-check.ts";
+import { checkOpen } from "./record-check.ts";
 import { Random } from "./random.ts";
 import { RouteWatch } from "./judge/route-watch.ts";
 import { SimulatedCache, SimulatedRouter, type RouterContext } from "./routers.ts";
@@ -190,7 +190,7 @@ export class Simulation {
     this.judge.audit.isCopied = (id) => this.cronJob.record.hasAudit(id);
     this.judge.types.copied = () => this.cronJob.record.types();
     this.judge.growths.copied = () => this.cronJob.record.growth();
-    this.judge.isRecorded = (cell, lease, state) => this.cronJob.record.hadLease(cell, lease, state);
+    this.judge.isRecorded = (cell, lease) => this.cronJob.record.hasLease(cell, lease);
     this.#routerIsolate = new Isolate("isolate of routers", network, this.coordinator, (set) =>
       this.cronJob.record.saveTypes(set),
     );
@@ -545,7 +545,7 @@ export class Simulation {
     await Promise.all([this.cronJob.run(), second?.then(() => this.cronJob.run())]);
     this.#crons -= 1;
     if (this.scheduler.nowMs - startedMs > MINUTE_MS) this.judge.see("a cron takes over a minute");
-    checkOutstanding(this);
+    checkOpen(this);
   }
 
   #note(index: number, what: string): void {

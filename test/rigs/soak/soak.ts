@@ -111,7 +111,7 @@ export class Soak {
 
   async #start(): Promise<Server> {
     const retention = String(this.retentionS);
-    const variables = { LEASEHOLD_OUTCOME_RETENTION_S: retention, LEASEHOLD_HISTORY_S: retention };
+    const variables = { LEASEHOLD_OUTCOME_RETENTION_S: retention };
     this.#server = new Server({
       host: this.options.host,
       kind: "production",

@@ -1,6 +1,6 @@
-import { and, count, eq, lt } from "drizzle-orm";
+import { count, lt } from "drizzle-orm";
 import { ok } from "../../../core/refusal.ts";
-import { cells, leases } from "../../schema.ts";
+import { cells, openLeases } from "../../schema.ts";
 import type { Rule } from "./rule.ts";
 
 /** A copy that is older than this says nothing about the leases of now. */
@@ -24,10 +24,10 @@ export const staleLeases: Rule = {
     );
     const stale = await database.run("read stale counts", (orm) =>
       orm
-        .select({ cell: leases.cellId, count: count() })
-        .from(leases)
-        .where(and(eq(leases.state, "GRANTED"), lt(leases.createdAtMs, nowMs - limits.staleS * 1_000)))
-        .groupBy(leases.cellId),
+        .select({ cell: openLeases.cellId, count: count() })
+        .from(openLeases)
+        .where(lt(openLeases.createdAtMs, nowMs - limits.staleS * 1_000))
+        .groupBy(openLeases.cellId),
     );
     if (!stale.ok) return stale;
     // D1 doesn't know of renewals. Of a cell whose ledger has not said how many there are, nothing is known.

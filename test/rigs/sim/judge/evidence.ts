@@ -51,7 +51,7 @@ export class Evidence {
   readonly released = new Set<string>();
   readonly calledGone = new Set<string>();
   /** Whether the projection has a lease in this state. */
-  isRecorded: (cell: string, lease: string, state: LeaseState) => boolean = () => false;
+  isRecorded: (cell: string, lease: string) => boolean = () => false;
 
   /** Whether shards may drop or erase claims that have ended. */
   mayForget = false;

@@ -259,7 +259,7 @@ export class LedgerWatch {
       () => `lease ${key} was granted, but its row is gone`,
     );
     this.#evidence.check("I5", fact.isApplied, () => `lease ${key} was forgotten before it was applied`);
-    const { outcomeRetentionS, outcomeMaxS, lateBeginS, ledgerBytes } = this.#evidence.coordinator.limits;
+    const { outcomeRetentionS, lateBeginS, ledgerBytes } = this.#evidence.coordinator.limits;
     const ledger = this.#evidence.coordinator.ledger(fact.cell);
     const ageS = (ledger.nowMs() - decidedAtMs(ledger, fact.row)) / 1_000;
     const isUncounted = fact.row.decided === 2;
@@ -270,15 +270,7 @@ export class LedgerWatch {
       ageS >= (isUncounted || mayBeShortOfSpace ? lateBeginS : outcomeRetentionS) - 1,
       () => `the outcome of lease ${key} was forgotten after ${ageS} s`,
     );
-    const isPulled =
-      fact.row.transfer !== null || this.#evidence.isRecorded(fact.cell, fact.lease, fact.state);
-    if (!isPulled) this.#evidence.unpulled.add(key);
-    const isSafe = ageS >= outcomeMaxS - 1 || isPulled || isUncounted || mayBeShortOfSpace;
-    this.#evidence.check(
-      "I13",
-      isSafe,
-      () => `the outcome of lease ${key} was pruned before the projection had it`,
-    );
+    if (this.#evidence.isRecorded(fact.cell, fact.lease)) this.#evidence.unpulled.add(key);
     this.#evidence.see("S1");
     this.#evidence.facts.delete(key);
     this.#evidence.pruned.add(key);
