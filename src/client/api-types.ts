@@ -19,8 +19,6 @@ export interface AuditEntry {
     | "drain_cell"
     | "undrain_cell"
     | "start_removal"
-    | "begin_removal"
-    | "cancel_removal"
     | "remove_cell"
     | "unfreeze_cell"
     | "mint_key"
@@ -1041,14 +1039,12 @@ export interface Removal {
    * the counts. Null: no claim is left to count.
    */
   cursor: string | null;
-  /** Null: no removal has started. */
+  /** Null: no step has started a removal. */
   progress: {
     /** The claims that the export has. */
     exported_claims: number;
     /** The claims that steps have released. */
     released_claims: number;
-    /** True until the first step has begun. */
-    can_be_cancelled: boolean;
   } | null;
   /**
    * When the removal has ended, as the directory has it. Null: it has not ended. Null although `state` is
@@ -1057,14 +1053,7 @@ export interface Removal {
   removed_at: string | null;
 }
 
-export interface RemovalCancel {
-  /** Why you do this. The audit keeps it. */
-  reason: string;
-}
-
-export interface RemovalStart {
-  /** Why you do this. The audit keeps it. */
-  reason: string;
+export interface RemovalApproval {
   /** One entry for each source type. A type without claims may be left out. */
   export: readonly ExportedClaims[];
   /**

@@ -32,7 +32,6 @@ export async function claimsByType({ api, input }: View, { cell_id: cell, state 
       : factsOf([
           ["Exported for the removal", progress.exported_claims],
           ["Released by it", progress.released_claims],
-          ["Can be cancelled", progress.can_be_cancelled ? "yes" : "no"],
         ])
   }`;
 }

@@ -10,8 +10,6 @@ export const auditActions = [
   "drain_cell",
   "undrain_cell",
   "start_removal",
-  "begin_removal",
-  "cancel_removal",
   "remove_cell",
   "unfreeze_cell",
   "mint_key",

@@ -751,7 +751,7 @@ export interface CellStatus {
   reported: ReportedStatus | null;
   /** The position of the last change of a lease. While it stays the same, no claim of the cell changes. */
   position: number;
-  /** Null: no removal has started. */
+  /** Null: no step has started a removal. */
   removal: StoredRemoval | null;
 }
 
@@ -761,8 +761,8 @@ export interface StoredRemoval {
   records: number;
   /** The number of claims that its committed leases have released. */
   released: number;
-  /** Whether a step has begun, so that the removal cannot be cancelled any more (X3). */
-  hasBegun: boolean;
+  /** The ledger's position before the claims were compared. While it is the last one, a step may start. */
+  position: number;
   /** Null: it has not ended. */
   end: RemovalEnd | null;
 }
@@ -773,18 +773,12 @@ export interface RemovalEnd {
   operator: Operator;
 }
 
-/** Starts a removal of a cell whose claims were compared with an export (X2). */
-export interface StartRemoval extends OperatorCall {
-  stateVersion: number;
+/** Approves the removal of a cell whose claims were compared with an export (X2). */
+export interface ApproveRemoval extends Envelope {
   /** The ledger's position before the claims were compared. */
   position: number;
   /** The number of claims that the export has. */
   records: number;
-}
-
-/** Ends a removal that no step has begun. */
-export interface CancelRemoval extends OperatorCall {
-  stateVersion: number;
 }
 
 /** Releases up to `limit` claims of a cell that is being removed. */
@@ -815,8 +809,6 @@ export interface CellClaims {
   claims: (BucketKey & { epoch: number })[];
   /** The ids of some transfers that hold claims of the cell on this shard. */
   transfers: string[];
-  /** The newest point of the cell's ledger that the shard has stored. */
-  seen: HistoryPoint | null;
 }
 
 /** Searches a shard for names that a subject has, as far as one message gets (M7). */

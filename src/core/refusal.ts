@@ -33,7 +33,6 @@ export type Reason =
   | "CELL_REMOVING"
   | "CELL_NOT_REMOVING"
   | "CELL_REMOVED"
-  | "REMOVAL_BEGUN"
   | "EXPORT_DIFFERS"
   | "CELL_UNKNOWN"
   | "ROUTE_UNKNOWN"

@@ -22,7 +22,7 @@ export const writePoints = {
     "renew",
   ],
   /** Writes of a ledger whose cell is removed. */
-  removal: ["start_removal", "cancel_removal", "begin_removal", "finish_removal"],
+  removal: ["approve_removal", "start_removal", "finish_removal"],
   shard: ["exchange", "clear"],
   /** Writes about transfers. The grant and the decision of a transfer are those of its lease. */
   transfers: ["change_transfer", "move_claims"],

@@ -163,13 +163,12 @@ describe("remove", () => {
     expect((await line.run(args, { answers: ["1"] })).code).toBe(2);
     expect(existsSync(file)).toBe(false);
     expect(line.changes).toEqual([]);
-    const { code, out, err, asked } = await line.run(args, { answers: ["2"] });
+    const { code, out, asked } = await line.run(args, { answers: ["2"] });
     expect({ code, out }).toEqual({
       code: 0,
       out: "Cell 2 is removed. This run has released 5 claims.\n",
     });
     expect(asked[0]).toContain("It releases 5 claims, for good.");
-    expect(err).toContain("leasehold cells remove 2 --cancel --reason TEXT");
     expect(statSync(file).mode & 0o777).toBe(0o600);
     const lines = readFileSync(file, "utf8").trim().split("\n");
     expect(lines.map((text) => (JSON.parse(text) as { cell_id: string }).cell_id)).toEqual(
@@ -253,9 +252,9 @@ describe("remove", () => {
       err: expect.stringContaining("give the name of another file"),
     });
     fail(500, {});
-    expect((await line.run(args)).err).toContain("may have started");
+    expect((await line.run(args)).err).toContain("has not started");
     fail(503, { ...common, code: "UNAVAILABLE", detail: "it may have been done" });
-    expect((await line.run(args)).err).toMatch(/may have started: .*it may have been done/);
+    expect((await line.run(args)).err).toMatch(/has not started: .*it may have been done/);
     spoil(line, "/v1/admin/cells/2/removal", () => {
       throw new TypeError("the connection broke");
     });
@@ -264,7 +263,7 @@ describe("remove", () => {
       (init?.method === "POST" ? breaking : real.fetch)(url, init);
     Object.assign(line, { coordinator: { ...real, fetch: breaksPosts } });
     const broken = await line.run(args);
-    expect(broken).toMatchObject({ code: 6, err: expect.stringContaining("may have started") });
+    expect(broken).toMatchObject({ code: 6, err: expect.stringContaining("has not started") });
     Object.assign(line, { coordinator: real });
     const done = await line.run(args);
     expect(done.err).toContain(`${file} exists, and is used as it is`);
@@ -282,6 +281,7 @@ describe("remove", () => {
 
   test("Ctrl-C during the pause between two steps says how to go on", async () => {
     const line = await drained();
+    const real = line.coordinator;
     const interrupt = new AbortController();
     spoil(line, "/v1/admin/cells/2/removal/steps", () =>
       Response.json({ title: "t", code: "UNAVAILABLE", retryable: true }, { status: 503 }),
@@ -290,33 +290,20 @@ describe("remove", () => {
       interrupt.abort(new Error("interrupted"));
       throw new Error("the wait was aborted");
     };
-    const args = [...remove, "--export", join(line.home, "cell-2.jsonl"), ...reason, "--yes"];
-    expect(await line.run(args, { signal: interrupt.signal, wait })).toMatchObject({
+    const file = join(line.home, "cell-2.jsonl");
+    const args = [...remove, "--export", file, ...reason, "--yes"];
+    const stopped = await line.run(args, { signal: interrupt.signal, wait });
+    expect(stopped).toMatchObject({
       code: 130,
       err: expect.stringContaining("The same command goes on with it"),
     });
-  });
-
-  test("--cancel ends a removal that has released nothing", async () => {
-    const line = await drained(0);
-    expect((await line.run([...remove, "--cancel", ...reason, "--yes"])).code).toBe(3);
-    await line.client().cells.drain("2");
-    const body = JSON.stringify({ reason: "a test", export: [] });
-    const started = await line.run([
-      "api",
-      "POST",
-      "/v1/admin/cells/2/removal",
-      "--data",
-      body,
-      ...reason,
-      "--yes",
-    ]);
-    expect(started.code).toBe(0);
-    expect(await line.run([...remove, "--cancel", ...reason], { answers: ["2"] })).toMatchObject({
+    expect(stopped.err).toContain(`Next: leasehold cells remove 2 --export ${file} --reason TEXT`);
+    // No step has started the removal, so the export is compared again.
+    Object.assign(line, { coordinator: real });
+    expect(await line.run(args)).toMatchObject({
       code: 0,
-      out: expect.stringContaining("is cancelled"),
-      err: expect.stringContaining("To undo it: leasehold cells remove 2 --export FILE --reason TEXT"),
+      out: expect.stringContaining("Cell 2 is removed."),
+      err: expect.stringContaining(`${file} exists, and is used as it is`),
     });
-    expect(await line.json(["cells", "show", "2"])).toMatchObject({ cell: { state: "DRAINING" } });
   });
 });

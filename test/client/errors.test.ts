@@ -45,7 +45,6 @@ const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
   CELL_REMOVING: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   CELL_NOT_REMOVING: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   CELL_REMOVED: ["PERMISSION_DENIED", errors.PermissionDeniedError],
-  REMOVAL_BEGUN: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   EXPORT_DIFFERS: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   CELL_UNKNOWN: ["NOT_FOUND", errors.NotFoundError],
   ROUTE_UNKNOWN: ["NOT_FOUND", errors.NotFoundError],

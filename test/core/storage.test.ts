@@ -454,7 +454,7 @@ const proofs: Record<string, Proof> = {
   "meta.pruned_position": "after work",
   "meta.removal": at(
     "test/core/ledger/removal.test.ts",
-    "[X3] a removal can be cancelled until its first step",
+    "[X3] counts each released claim once, also if the answer of a step is lost",
   ),
   "Removal.#running": at("test/core/ledger/removal.test.ts", "[X3] calls at the same time share one step"),
   "meta.refused_through_ms": "after work",

@@ -961,17 +961,16 @@ test("[Y8] a removal of the destination waits for its transfers, and names them"
   const status = () => value(c, object.status(c.envelope));
   const { stateVersion } = await status();
   await value(c, object.setState({ ...c.envelope, state: "DRAINING", stateVersion }));
-  const startRemoval = async () => {
-    const { stateVersion: drained, position } = await status();
-    const message = { ...c.envelope, stateVersion: drained, position, records: 0 };
-    return c.clock.runUntil(object.startRemoval(message));
+  const approveRemoval = async () => {
+    const { position } = await status();
+    return c.clock.runUntil(object.approveRemoval({ ...c.envelope, position, records: 0 }));
   };
-  expect(await startRemoval()).toMatchObject({
+  expect(await approveRemoval()).toMatchObject({
     refusal: { reason: "CELL_HAS_LEASES", detail: expect.stringContaining(transfer.id) as string },
   });
   await value(c, decide(c, transfer, "ABORTED"));
   await c.pass(10_000);
-  expect(await startRemoval()).toMatchObject({ ok: true });
+  expect(await approveRemoval()).toMatchObject({ ok: true });
 });
 
 test("[Y8] a step of a removal of the source names the transfer that holds its claims", async () => {
@@ -982,12 +981,10 @@ test("[Y8] a step of a removal of the source names the transfer that holds its c
   const status = () => value(c, object.status(c.envelope));
   const { stateVersion } = await status();
   await value(c, object.setState({ ...c.envelope, state: "DRAINING", stateVersion }));
-  const before = await status();
-  const { stateVersion: drained, position } = before;
-  await value(c, object.startRemoval({ ...c.envelope, stateVersion: drained, position, records: 13 }));
-  const removing = await status();
+  const { stateVersion: drained, position } = await status();
+  await value(c, object.approveRemoval({ ...c.envelope, position, records: 13 }));
   const step = () => {
-    const message = { ...c.envelope, stateVersion: removing.stateVersion, limit: 100 };
+    const message = { ...c.envelope, stateVersion: drained, limit: 100 };
     return c.clock.runUntil(object.removalStep(message));
   };
   expect(await step()).toMatchObject({

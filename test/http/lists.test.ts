@@ -69,7 +69,7 @@ test("the contract has the lists that these tests are about", () => {
     "digestRecords ranges",
     "lookupRoutes names",
     "classify claims",
-    "startRemoval export",
+    "approveRemoval export",
     "changeIdentities issuers",
     "changeIdentities issuers[].algorithms",
     "changeIdentities issuers[].keys",

@@ -28,13 +28,13 @@ interface Removal {
 const show = async (): Promise<Removal> =>
   (await api.json<{ removal: Removal }>(200, "GET", removal, {})).removal;
 
-async function startRemoval(): Promise<void> {
+async function approveRemoval(): Promise<void> {
   await api.json(200, "POST", "/v1/admin/cells/1/drain", {});
-  await api.json(200, "POST", removal, { body: { reason, export: [] } });
+  await api.json(200, "POST", removal, { body: { export: [] } });
 }
 
 test("[X5] a step whose message to the directory is lost fails, and the next one tells it", async () => {
-  await startRemoval();
+  await approveRemoval();
   const lost = (call: string): unknown =>
     call === "DIRECTORY.removeCell" ? Promise.resolve(refused("UNAVAILABLE", "it is down")) : undefined;
   const cut = new Api({ DIRECTORY: watchedNamespace("DIRECTORY", env.DIRECTORY, lost) });
@@ -50,7 +50,7 @@ test("[X5] a step whose message to the directory is lost fails, and the next one
 });
 
 test("[X5] a key is refused although the ledger has lost the removal, where the copy has it", async () => {
-  await startRemoval();
+  await approveRemoval();
   await step();
   await runInDurableObject(stubsOf(env).ledger("1"), (_, state) => {
     state.storage.sql.exec("DELETE FROM meta WHERE name IN ('cell_state', 'removal')");

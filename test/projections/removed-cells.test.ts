@@ -32,12 +32,9 @@ async function remove(cell: string): Promise<number> {
   const status = async () => valueOf(await ledger.status(envelope()));
   const { stateVersion } = await status();
   valueOf(await ledger.setState({ ...envelope(), state: "DRAINING", stateVersion }));
-  const drained = await status();
-  const { position } = drained;
-  valueOf(
-    await ledger.startRemoval({ ...envelope(), stateVersion: drained.stateVersion, position, records: 0 }),
-  );
-  const step = { ...envelope(), stateVersion: (await status()).stateVersion, limit: 100 };
+  const { stateVersion: drained, position } = await status();
+  valueOf(await ledger.approveRemoval({ ...envelope(), position, records: 0 }));
+  const step = { ...envelope(), stateVersion: drained, limit: 100 };
   for (;;) {
     const answer = await ledger.removalStep(step);
     if (answer.ok && answer.value.end !== null) return answer.value.end.atMs;

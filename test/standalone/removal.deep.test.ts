@@ -91,7 +91,7 @@ test(
     });
     const [{ count, hash }] = (digest.body as { digests: [{ count: number; hash: string }] }).digests;
     const whole = [{ source_type: "RAILS_TABLE_ROUTES", count, hash }];
-    expect((await first.call(operator, "POST", removal, { reason, export: whole })).status).toBe(200);
+    expect((await first.call(operator, "POST", removal, { export: whole })).status).toBe(200);
 
     let left = CLAIMS;
     for (let steps = 0; left > CLAIMS / 2; steps += 1) {

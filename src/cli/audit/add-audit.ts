@@ -13,8 +13,6 @@ const ACTIONS: Readonly<Record<AuditEntry["action"], true>> = {
   drain_cell: true,
   undrain_cell: true,
   start_removal: true,
-  begin_removal: true,
-  cancel_removal: true,
   remove_cell: true,
   unfreeze_cell: true,
   mint_key: true,

@@ -1,5 +1,5 @@
 import type { Cell, Client } from "../../client/index.ts";
-import { startRemoval } from "../cells/remove-cell.ts";
+import { approveRemoval } from "../cells/remove-cell.ts";
 import { callRoute } from "../connection/call-route.ts";
 import { CommandError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
@@ -39,7 +39,7 @@ export async function restoreRemoved(
   const state = (await stateNow())?.state;
   if (state === "FROZEN") await untilAnswered(io, () => client.cells.drain(id, { reason }));
   if (state === "FROZEN" || state === "DRAINING")
-    await untilAnswered(io, () => startRemoval(context, id, reason, []));
+    await untilAnswered(io, () => approveRemoval(context, id, []));
   for (let step = 0; step < MAX_STEPS; step += 1) {
     const path = `/v1/admin/cells/${encodeURIComponent(id)}/removal/steps`;
     await untilAnswered(io, () =>

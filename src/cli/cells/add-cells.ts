@@ -70,9 +70,10 @@ export function addCells(program: Command, run: Run): void {
   );
   withExamples(
     withChangeOptions(
-      one("remove", "Export the claims of a dead cell, then release them. Repeated, it goes on.")
-        .option("--export <file>", "the file for the export; it must not exist yet")
-        .option("--cancel", "end a removal that has released nothing"),
+      one("remove", "Export the claims of a dead cell, then release them. Repeated, it goes on.").option(
+        "--export <file>",
+        "the file for the export; it must not exist yet",
+      ),
     ).action(run(removeCell)),
     ["cells remove 7 --dry-run", "Show what a removal of cell 7 would release"],
     ['cells remove 7 --export cell-7.jsonl --reason "its hardware is lost"', "Remove cell 7"],

@@ -2,7 +2,6 @@ import { isLeaseholdError, type Client } from "../../client/index.ts";
 import type { ExportedClaims, Removal } from "../../client/api-types.ts";
 import { commandLine } from "../../text/shell-word.ts";
 import { callRoute } from "../connection/call-route.ts";
-import { mayBeDone } from "../connection/may-be-done.ts";
 import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
@@ -15,7 +14,6 @@ import { exportCell } from "./export-cell.ts";
 
 interface RemoveOptions extends ChangeOptions {
   export?: string;
-  cancel?: boolean;
 }
 
 interface Step {
@@ -37,9 +35,6 @@ const PAUSE_MS = 1_000;
 /** Removes a cell: exports its claims, then releases them in steps. Repeated, it goes on where it ended. */
 export async function removeCell(context: Context, id: string, options: RemoveOptions): Promise<Result> {
   const reason = reasonOf(options);
-  if (options.cancel === true && options.export !== undefined)
-    throw usageError("give --export or --cancel, not both");
-  if (options.cancel === true) return cancel(context, await read(context, id), options, reason);
   const removal = await countAll(context, id);
   if (options.dryRun === true) return preview(removal);
   if (isDone(removal))
@@ -50,13 +45,13 @@ export async function removeCell(context: Context, id: string, options: RemoveOp
   const isStarted = removal.progress !== null;
   if (!isStarted) refuseUnready(removal, options);
   await confirm(context, options, { name: id, effect: effectOf(removal, reason) });
-  if (!isStarted) await start(context, removal, options.export ?? "", reason);
+  if (!isStarted) await compare(context, removal, options.export ?? "");
   else if (options.export !== undefined)
     await context.io.err.write(
       "The removal has started before, so this run exports nothing. The export is the file of the run that " +
         "has started it.\n",
     );
-  const released = await release(context, removal, reason);
+  const released = await release(context, id, reason, options.export);
   return {
     document: {
       removal: await read(context, id),
@@ -165,9 +160,9 @@ export async function removeEmptyCell(
     await settle(context, id);
     refuseUnlessEmpty(await countAll(context, id), emptyLine);
     await operator.cells.drain(id, { reason });
-    await startRemoval(context, id, reason, []);
+    await approveRemoval(context, id, []);
   }
-  await release(context, removal, reason);
+  await release(context, id, reason);
 }
 
 function refuseUnlessEmpty(removal: Removal, emptyLine: (source: string) => string): void {
@@ -205,27 +200,23 @@ async function settle(context: Context, id: string): Promise<void> {
   }
 }
 
-async function start(context: Context, counted: Removal, path: string, reason: string): Promise<void> {
+async function compare(context: Context, counted: Removal, path: string): Promise<void> {
   const id = counted.cell_id;
   await settle(context, id);
   const { claims } = counted.unapplied_decisions === 0 ? counted : await countAll(context, id);
   const sources = [...new Set(claims.map(({ source_type: source }) => source))];
   const exported = await exportCell(context, await context.client(), id, sources, path);
   try {
-    await startRemoval(context, id, reason, exported);
+    await approveRemoval(context, id, exported);
   } catch (error) {
     throw notStarted(context, id, path, error);
   }
-  await context.io.err.write(
-    `The removal has started. Until its first step, this undoes it: ${cancelLine(id)}\n`,
-  );
 }
 
-/** Starts the removal with the call that compares the last claims. */
-export async function startRemoval(
+/** Has an export compared with what the cell has. The first step then starts the removal. */
+export async function approveRemoval(
   context: Context,
   id: string,
-  reason: string,
   exported: readonly ExportedClaims[],
 ): Promise<void> {
   const { err, signal } = context.io;
@@ -234,7 +225,7 @@ export async function startRemoval(
     const answer = await callRoute<{ cursor?: string; compared_claims?: number }>(context, {
       method: "POST",
       path: pathOf(id),
-      body: JSON.stringify({ reason, export: exported, cursor }),
+      body: JSON.stringify({ export: exported, cursor }),
       timeoutMs: CALL_TIMEOUT_MS,
     });
     if (answer.cursor === undefined) return;
@@ -250,21 +241,18 @@ const OUTDATED = new Set(["EXPORT_DIFFERS", "CONCURRENT_CHANGE"]);
 function notStarted({ io }: Context, id: string, path: string, error: unknown): CommandError {
   const { message = messageOf(error), exitCode } = failureOf(error, io.signal.aborted);
   const isOutdated = isLeaseholdError(error) && OUTDATED.has(error.reason ?? "");
-  const state = mayBeDone(error) ? "may have started" : "has not started";
   const advice = isOutdated
     ? `${path} is not an export of what the cell has now: give the name of another file`
     : `${path} has the export: keep it. The same command goes on with it`;
   return new CommandError(
-    `the removal of cell ${id} ${state}: ${message.replace(/\.$/, "")}. ${advice}`,
+    `the removal of cell ${id} has not started: ${message.replace(/\.$/, "")}. ${advice}`,
     exitCode === exitCodes.ok ? exitCodes.failed : exitCode,
     [isOutdated ? removeLine(id) : `${commandLine("cells", "remove", id, "--export", path)} --reason TEXT`],
   );
 }
 
-const cancelLine = (id: string): string => `${commandLine("cells", "remove", id)} --cancel --reason TEXT`;
-
 /** Repeats steps until the cell is removed. Returns how many claims they have released. */
-async function release(context: Context, { cell_id: id }: Removal, reason: string): Promise<number> {
+async function release(context: Context, id: string, reason: string, path?: string): Promise<number> {
   const { err, signal, wait } = context.io;
   const request = {
     method: "POST",
@@ -287,7 +275,7 @@ async function release(context: Context, { cell_id: id }: Removal, reason: strin
     } catch (error) {
       failures += 1;
       if (signal.aborted || failures === MOST_FAILURES || !mayPass(error))
-        throw interrupted(context, id, released, error);
+        throw interrupted(context, id, released, error, path);
       await remind(`no progress: ${messageOf(error)}`);
       // Ctrl-C ends the wait, and the next turn says how to go on.
       await wait(PAUSE_MS).catch(() => undefined);
@@ -301,49 +289,22 @@ const mayPass = (error: unknown): boolean =>
     ? error.retryable
     : error instanceof CommandError && error.exitCode === exitCodes.unavailable;
 
-function interrupted({ io }: Context, id: string, released: number, error: unknown): CommandError {
+function interrupted(
+  { io }: Context,
+  id: string,
+  released: number,
+  error: unknown,
+  path: string | undefined,
+): CommandError {
   const { message = messageOf(error), exitCode } = failureOf(error, io.signal.aborted);
+  // Only a run before the first step needs it, and the others accept it.
+  const exportOption = path === undefined ? [] : ["--export", path];
   return new CommandError(
     `the removal of cell ${id} stopped after ${released} claims of this run: ${message}. The same command ` +
       "goes on with it",
     exitCode === exitCodes.ok ? exitCodes.failed : exitCode,
-    [`${commandLine("cells", "remove", id)} --reason TEXT`],
+    [`${commandLine("cells", "remove", id, ...exportOption)} --reason TEXT`],
   );
-}
-
-async function cancel(
-  context: Context,
-  removal: Removal,
-  options: RemoveOptions,
-  reason: string,
-): Promise<Result> {
-  const { cell_id: id, progress, state } = removal;
-  if (progress === null || state !== "REMOVING")
-    throw new CommandError(`cell ${id} is ${state}: there is no removal to cancel`, exitCodes.conflict);
-  if (!progress.can_be_cancelled)
-    throw new CommandError(
-      `the removal of cell ${id} has begun to release claims, so it cannot be cancelled`,
-      exitCodes.conflict,
-      [`${commandLine("cells", "remove", id)} --reason TEXT`],
-    );
-  if (options.dryRun === true)
-    return {
-      document: { removal, would_be: "DRAINING", changed: false, dry_run: true },
-      text: () => `The removal of cell ${id} would be cancelled. The cell would be DRAINING.`,
-      notes: ["Nothing was changed."],
-    };
-  await confirm(context, options, {
-    name: id,
-    effect: `This cancels the removal of cell ${id}, because: ${reason}\nNo claim was released.`,
-  });
-  const body = JSON.stringify({ reason });
-  await callRoute(context, { method: "POST", path: pathOf(id, "/cancel"), body });
-  return {
-    document: { removal: await read(context, id), changed: true, dry_run: false, undo: removeLine(id) },
-    text: () => `The removal of cell ${id} is cancelled. The cell is draining, and has all its claims.`,
-    notes: [`To undo it: ${removeLine(id)}`],
-    nextSteps: [`${commandLine("cells", "undrain", id)} --reason TEXT`],
-  };
 }
 
 function preview(removal: Removal): Result {

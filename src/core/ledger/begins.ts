@@ -544,12 +544,7 @@ function stateRefusal(
   state: CellState,
   { isVerification, isRemoval, caller }: BeginRequest,
 ): Refusal | undefined {
-  if (isRemoval === true) {
-    // A cancelled removal grants nothing, not even to a step that is under way (X3).
-    if (state === "REMOVING" || state === "REMOVED") return undefined;
-    return refused("FAILED_PRECONDITION", "the cell is not being removed", { reason: "CELL_NOT_REMOVING" })
-      .refusal;
-  }
+  if (isRemoval === true) return undefined;
   if (state === "REMOVING")
     return refused("FAILED_PRECONDITION", "the cell is being removed and cannot begin leases", {
       reason: "CELL_REMOVING",

@@ -3,8 +3,8 @@ import { cellRemoved } from "../cell-removed.ts";
 import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import type {
+  ApproveRemoval,
   Authorize,
-  CancelRemoval,
   BeginAnswer,
   BeginRequest,
   CellCall,
@@ -40,7 +40,6 @@ import type {
   ScrubStep,
   ShardPoints,
   SetState,
-  StartRemoval,
   Told,
   PlacedLease,
 } from "../messages.ts";
@@ -353,7 +352,7 @@ export class Ledger implements LedgerCalls {
           unappliedDecisions: this.#part.deliveries.unapplied,
           storedBytes: this.#part.ports.sql.sizeBytes(),
           position: this.#part.store.lastPosition(),
-          removal: this.#part.store.removal ?? null,
+          removal: this.#part.removal.stored,
           reported: this.#part.statusReports.last,
         }),
       );
@@ -398,7 +397,7 @@ export class Ledger implements LedgerCalls {
         if (before === "REMOVING")
           return refused(
             "FAILED_PRECONDITION",
-            `cell ${this.#part.cell} is being removed; cancel that first, or go on with it`,
+            `cell ${this.#part.cell} is being removed; go on with the steps`,
             { reason: "CELL_REMOVING" },
           );
         // A change that keeps the state also makes a new version, so that messages sent before it are refused
@@ -412,12 +411,8 @@ export class Ledger implements LedgerCalls {
     });
   }
 
-  startRemoval(message: StartRemoval): Promise<Result<null>> {
-    return this.#answer(message, () => this.#part.removal.start(message));
-  }
-
-  cancelRemoval(message: CancelRemoval): Promise<Result<null>> {
-    return this.#answer(message, () => this.#part.removal.cancel(message));
+  approveRemoval(message: ApproveRemoval): Promise<Result<null>> {
+    return this.#answer(message, () => this.#part.removal.approve(message));
   }
 
   /** Releases some of the cell's claims. The last step marks the cell as removed. */

@@ -358,9 +358,9 @@ export class LedgerReconciler {
   /** The directory knows that the cell was removed, so it stays removed (X5). Steps end what is open. */
   #remove(end: RemovalEnd): void {
     if (this.#part.store.cellState() === "REMOVED") return;
-    const { records, released } = this.#part.store.removal ?? { records: 0, released: 0 };
+    const removal = this.#part.store.removal ?? { records: 0, released: 0, position: 0 };
     this.#part.store.setCellState("REMOVED", end.atMs);
-    this.#part.store.setRemoval({ records, released, hasBegun: true, end });
+    this.#part.store.setRemoval({ ...removal, end });
   }
 
   async #accept({ seen, leases }: Findings, request: ReconcileLedger): Promise<void> {
@@ -376,9 +376,6 @@ export class LedgerReconciler {
       this.#part.store.revoke(revokedKeys, this.#part.limits.maxRevokedKeys);
       this.#part.store.raiseStateVersion(STATE_VERSION_MARGIN);
       this.#part.transferStore.markRebuilt();
-      // A step that was lost may have released names, so the removal cannot be cancelled any more (X3).
-      const { removal } = this.#part.store;
-      if (removal !== undefined) this.#part.store.setRemoval({ ...removal, hasBegun: true });
       if (removedAtMs !== null) this.#remove({ atMs: removedAtMs, operator });
       // It needs no room (O3), because a ledger that is lost hands out no entries.
       this.#part.audit.append(operator, {

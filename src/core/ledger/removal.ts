@@ -1,12 +1,11 @@
 import type { Audit, AuditAction, AuditState } from "../audit.ts";
 import { ask } from "../ask.ts";
-import { fanOut } from "../fan-out.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import {
   MESSAGE_VERSION,
+  type ApproveRemoval,
   type Caller,
-  type CancelRemoval,
   type CellClaims,
   type ListCellClaims,
   type Op,
@@ -15,12 +14,12 @@ import {
   type RemovalEnd,
   type RemovalProgress,
   type RemovalStep,
-  type StartRemoval,
+  type StoredRemoval,
 } from "../messages.ts";
 import type { Peers } from "../methods.ts";
 import { shardsOf } from "../placement.ts";
 import type { Ports } from "../ports.ts";
-import { changedMeanwhile, ok, refused, type Refusal, type Result } from "../refusal.ts";
+import { ok, refused, type Refusal, type Result } from "../refusal.ts";
 import type { Begins } from "./begins.ts";
 import type { Decisions } from "./decisions.ts";
 import type { Deliveries } from "./deliveries.ts";
@@ -75,18 +74,14 @@ export class Removal {
     this.#part = part;
   }
 
-  /** Starts a removal, if no claim of the cell can have changed since its export was compared (X2). */
-  start(message: StartRemoval): Promise<Result<null>> {
-    return this.#part.commits.submit("start_removal", () => {
-      const full = this.#part.audit.refusal;
-      if (full !== undefined) return { ok: false, refusal: full };
+  /** Approves a removal, if no claim of the cell can have changed since its export was compared (X2). */
+  approve({ position, records }: ApproveRemoval): Promise<Result<null>> {
+    return this.#part.commits.submit("approve_removal", () => {
       const state = this.#part.store.cellState();
       if (state !== "DRAINING")
         return refused("FAILED_PRECONDITION", `cell ${this.#part.cell} is ${state}; drain it first`, {
           reason: "CELL_NOT_DRAINING",
         });
-      if (message.stateVersion !== this.#part.store.number("cell_state_version"))
-        return changedMeanwhile(`cell ${this.#part.cell}`);
       const blocked = this.#transferRefusal("cut or abort");
       if (blocked !== undefined) return { ok: false, refusal: blocked };
       const open = this.#part.begins.outstanding;
@@ -98,40 +93,8 @@ export class Removal {
             "applied yet; decide the leases, wait for the shards, export again, and repeat this call",
           { reason: "CELL_HAS_LEASES" },
         );
-      if (message.position !== this.#part.store.lastPosition())
-        return changedMeanwhile(`the ledger of cell ${this.#part.cell}`);
-      const { records } = message;
-      this.#part.store.changeCellState("REMOVING", this.#part.positions, this.#part.ports.clock.now());
-      this.#part.store.setRemoval({ records, released: 0, hasBegun: false, end: null });
-      this.#append(message.operator, "start_removal", "DRAINING", { state: "REMOVING", records });
-      return ok(null);
-    });
-  }
-
-  /** Ends a removal that no step has begun (X3). */
-  async cancel(message: CancelRemoval): Promise<Result<null>> {
-    // A ledger that went back may have forgotten a step, but the shards that it asked have not.
-    if (this.#part.store.removal?.hasBegun === false) {
-      const checked = await this.#checkHistory(message);
-      if (!checked.ok) return checked;
-    }
-    return this.#part.commits.submit("cancel_removal", () => {
-      const full = this.#part.audit.refusal;
-      if (full !== undefined) return { ok: false, refusal: full };
-      const state = this.#part.store.cellState();
-      if (state !== "REMOVING") return this.#notRemoving();
-      if (message.stateVersion !== this.#part.store.number("cell_state_version"))
-        return changedMeanwhile(`cell ${this.#part.cell}`);
-      if (this.#part.store.removal?.hasBegun !== false)
-        return refused(
-          "FAILED_PRECONDITION",
-          `the removal of cell ${this.#part.cell} has released names, so it cannot be cancelled; ` +
-            "go on with it",
-          { reason: "REMOVAL_BEGUN" },
-        );
-      this.#part.store.changeCellState("DRAINING", this.#part.positions, this.#part.ports.clock.now());
-      this.#part.store.setRemoval(undefined);
-      this.#append(message.operator, "cancel_removal", "REMOVING", { state: "DRAINING" });
+      if (position !== this.#part.store.lastPosition()) return this.#hasChanged();
+      this.#part.store.setRemoval({ records, released: 0, position, end: null });
       return ok(null);
     });
   }
@@ -145,8 +108,8 @@ export class Removal {
   }
 
   async #step(message: RemovalStep): Promise<Result<RemovalProgress>> {
-    const begun = await this.#begin(message);
-    if (!begun.ok) return begun;
+    const started = await this.#start(message);
+    if (!started.ok) return started;
     const left = await this.#commitLeftOver(message);
     if (!left.ok) return left;
     for (let listings = 0; listings < MOST_LISTINGS; listings += 1) {
@@ -167,35 +130,39 @@ export class Removal {
     );
   }
 
-  /** From here on, the removal cannot be cancelled, and all open leases are its own (X3). */
-  #begin({ stateVersion, operator }: RemovalStep): Promise<Result<null>> {
-    return this.#part.commits.submit("begin_removal", () => {
-      const state = this.#part.store.cellState();
+  /** The first step starts the removal, if nothing has changed since it was approved (X3). */
+  #start({ stateVersion, operator }: RemovalStep): Promise<Result<null>> {
+    return this.#part.commits.submit("start_removal", () => {
+      const { store, cell, audit, positions, ports } = this.#part;
+      const state = store.cellState();
+      const { removal } = store;
       // A shard that went back in time may have claims of a removed cell again, so its steps can be repeated.
-      if (state !== "REMOVING" && state !== "REMOVED") return this.#notRemoving();
-      const blocked = this.#transferRefusal("abort");
-      if (blocked !== undefined) return { ok: false, refusal: blocked };
-      const { removal } = this.#part.store;
-      if (removal === undefined || removal.hasBegun) return ok(null);
-      // The step may be a late copy from before the removal was cancelled and started again.
-      if (stateVersion !== this.#part.store.number("cell_state_version"))
-        return changedMeanwhile(`cell ${this.#part.cell}`);
-      const full = this.#part.audit.refusal;
+      if (state === "REMOVING" || state === "REMOVED") {
+        const blocked = this.#transferRefusal("abort");
+        return blocked === undefined ? ok(null) : { ok: false, refusal: blocked };
+      }
+      if (state !== "DRAINING" || removal === undefined)
+        return refused("FAILED_PRECONDITION", `cell ${cell} is ${state}, and no removal of it is approved`, {
+          reason: "CELL_NOT_REMOVING",
+        });
+      // Every claim is as it was compared, because none changes without a position.
+      if (removal.position !== store.lastPosition()) return this.#hasChanged();
+      // The step may be a late copy from before the state was set, and the removal was approved again.
+      if (stateVersion !== store.number("cell_state_version")) return this.#hasChanged();
+      const full = audit.refusal;
       if (full !== undefined) return { ok: false, refusal: full };
-      const [open] = this.#part.store.granted(0, 1);
-      if (open !== undefined)
-        return refused(
-          "FAILED_PRECONDITION",
-          `cell ${this.#part.cell} has an open lease that its removal did not begin, ${open.lease}; decide ` +
-            "it, and repeat this call",
-          { reason: "CELL_HAS_LEASES" },
-        );
-      this.#part.store.setRemoval({ ...removal, hasBegun: true });
-      // Every shard that holds a name for a step stores this position, so it knows of the first step.
-      this.#part.store.takePosition(this.#part.positions, this.#part.ports.clock.now());
-      this.#append(operator, "begin_removal", "REMOVING", { state: "REMOVING", is_final: true });
+      store.changeCellState("REMOVING", positions, ports.clock.now());
+      this.#append(operator, "start_removal", state, { state: "REMOVING", records: removal.records });
       return ok(null);
     });
+  }
+
+  #hasChanged(): { ok: false; refusal: Refusal } {
+    return refused(
+      "FAILED_PRECONDITION",
+      `cell ${this.#part.cell} has changed since its claims were compared; export and compare them again`,
+      { reason: "CONCURRENT_CHANGE" },
+    );
   }
 
   /** Only its own calls decide a transfer to the cell (Y1), so the refusal names it. */
@@ -274,16 +241,6 @@ export class Removal {
     return ok([]);
   }
 
-  /** Checks what every shard has stored of this ledger (H4). */
-  async #checkHistory({ placement }: CancelRemoval): Promise<Result<null>> {
-    const shards = [...Array(shardsOf(placement)).keys()];
-    const answers = await fanOut(shards, this.#part.limits.fanOut, (shard) =>
-      this.#askShard(shard, placement, 1),
-    );
-    return answers.find((answer) => !answer.ok) ?? ok(null);
-  }
-
-  /** Lists claims of the cell on a shard, and checks what the shard has stored of this ledger (H4). */
   async #askShard(shard: number, placement: string, limit: number): Promise<Result<CellClaims>> {
     const { batchOps, scanRows, exchangeTimeoutMs } = this.#part.limits;
     const seen = this.#part.links.points.get(shard);
@@ -304,8 +261,7 @@ export class Removal {
         `shard ${shard} did not list the claims of cell ${this.#part.cell}; repeat this call`,
         { retryAfterMs: 1_000 },
       );
-    const refusal = this.#part.links.confirm(shard, answer.value.seen);
-    return refusal === undefined ? ok(answer.value) : { ok: false, refusal };
+    return ok(answer.value);
   }
 
   /** Destroys the claims as they were listed (B10). What has a hold of another lease stays. */
@@ -350,8 +306,6 @@ export class Removal {
     return this.#part.commits.submit("finish_removal", () => {
       const full = this.#part.audit.refusal;
       if (full !== undefined) return { ok: false, refusal: full };
-      const state = this.#part.store.cellState();
-      if (state !== "REMOVING" && state !== "REMOVED") return this.#notRemoving();
       if (!wasSettled || !this.#isSettled)
         return refused(
           "UNAVAILABLE",
@@ -359,7 +313,7 @@ export class Removal {
             "this call",
           { retryAfterMs: 1_000 },
         );
-      if (state === "REMOVED") return ok(this.#progress(0));
+      if (this.#part.store.cellState() === "REMOVED") return ok(this.#progress(0));
       const { removal } = this.#part.store;
       this.#part.store.changeCellState("REMOVED", this.#part.positions, this.#part.ports.clock.now());
       // The directory is told of it, perhaps later and by others (X5).
@@ -372,6 +326,13 @@ export class Removal {
       });
       return ok(this.#progress(0));
     });
+  }
+
+  /** What is stored of the removal. Null: no step has started one. */
+  get stored(): StoredRemoval | null {
+    const { store } = this.#part;
+    const state = store.cellState();
+    return state === "REMOVING" || state === "REMOVED" ? (store.removal ?? null) : null;
   }
 
   /** When the removal has ended, and who has ended it. Null: it has not ended. */
@@ -390,14 +351,6 @@ export class Removal {
     // A shard that went back in time may have claims again that were released before.
     const left = state === "REMOVED" ? 0 : Math.max(0, records - all);
     return { state, released, left, end: this.end };
-  }
-
-  #notRemoving(): { ok: false; refusal: Refusal } {
-    return refused(
-      "FAILED_PRECONDITION",
-      `cell ${this.#part.cell} is ${this.#part.store.cellState()}; no removal has started`,
-      { reason: "CELL_NOT_REMOVING" },
-    );
   }
 
   #append(operator: Operator, action: AuditAction, before: string, after: AuditState): void {

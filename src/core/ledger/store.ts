@@ -11,7 +11,7 @@ import {
 } from "../messages.ts";
 import { laterPoint } from "../history.ts";
 import type { TransferRange } from "../transfer/range.ts";
-import { deleteMeta, readMeta, readMetaNumber, writeMeta } from "../meta.ts";
+import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
 import type { Sql } from "../ports.ts";
 import { decodeExecutions } from "./executions.ts";
 import { decodePayload } from "./payload.ts";
@@ -460,15 +460,14 @@ export class LedgerStore {
     this.setNumber("cell_state_version", this.number("cell_state_version") + 1);
   }
 
-  /** The removal of the cell. Undefined before it starts. */
+  /** The removal of the cell. Undefined before one is approved. */
   get removal(): StoredRemoval | undefined {
     const removal = readMeta(this.#sql, "removal");
     return removal === undefined ? undefined : (JSON.parse(String(removal)) as StoredRemoval);
   }
 
-  setRemoval(removal: StoredRemoval | undefined): void {
-    if (removal === undefined) deleteMeta(this.#sql, "removal");
-    else writeMeta(this.#sql, "removal", JSON.stringify(removal));
+  setRemoval(removal: StoredRemoval): void {
+    writeMeta(this.#sql, "removal", JSON.stringify(removal));
   }
 
   /** Must be called in the transaction that commits a lease of the removal (X3). */

@@ -420,14 +420,13 @@ export class Shard implements ShardCalls {
 
   /** Returns some claims of a cell that is removed, held or not (X3). */
   listCellClaims(message: ListCellClaims): Promise<Result<CellClaims>> {
-    const { claimReads, store, limits, log } = this.#part;
+    const { claimReads, store, limits } = this.#part;
     this.#part.counters.add("recordReads");
     return this.#readClaims(message, () =>
       claimReads.run(message.cell, () => {
         const claims = store.claimsOf(message.cell, Math.min(message.limit, limits.scanRows));
-        const seen = log.ledgerPoint(message.cell) ?? null;
         const transfers = this.#part.transfers.holding(message.cell);
-        return { value: { claims, transfers, seen }, rows: claims.length };
+        return { value: { claims, transfers }, rows: claims.length };
       }),
     );
   }

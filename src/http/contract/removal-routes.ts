@@ -48,10 +48,9 @@ const removal = z
       .strictObject({
         exported_claims: wholeNumber.meta({ description: "The claims that the export has." }),
         released_claims: wholeNumber.meta({ description: "The claims that steps have released." }),
-        can_be_cancelled: z.boolean().meta({ description: "True until the first step has begun." }),
       })
       .nullable()
-      .meta({ description: "Null: no removal has started." }),
+      .meta({ description: "Null: no step has started a removal." }),
     removed_at: time.nullable().meta({
       description:
         "When the removal has ended, as the directory has it. Null: it has not ended. Null although " +
@@ -88,12 +87,14 @@ const hasLeases: RouteError = {
 const notRemoving: RouteError = {
   code: "FAILED_PRECONDITION",
   reason: "CELL_NOT_REMOVING",
-  when: "No removal of the cell has started.",
+  when: "No removal of the cell is approved.",
 };
 const changedMeanwhile: RouteError = {
   code: "FAILED_PRECONDITION",
   reason: "CONCURRENT_CHANGE",
-  when: "The cell or one of its leases has changed during the call. Nothing was done.",
+  when:
+    "The cell or one of its leases has changed since its claims were compared. Export and compare them " +
+    "again. Nothing was done.",
 };
 
 export const removalRoutes = {
@@ -130,35 +131,35 @@ export const removalRoutes = {
     errors: [unknownCell, unreachable],
     example: { params: { cell: "7" } },
   }),
-  startRemoval: route({
+  approveRemoval: route({
     group: "cells",
     method: "POST",
     path: "/v1/admin/cells/{cell}/removal",
-    summary: "Start the removal of a cell",
+    summary: "Approve the removal of a cell",
     about:
-      "Starts the removal of a cell that is draining and has no open leases. The call gives the counts and " +
-      "digests of an export, and is refused unless the export has every claim of the cell. If the cell " +
+      "Approves the removal of a cell that is draining and has no open leases. The call gives the counts " +
+      "and digests of an export, and is refused unless the export has every claim of the cell. If the cell " +
       "has more than one call compares, repeat the call with the `cursor` of its answer. After a 200, the " +
-      "cell is `REMOVING` and can begin nothing. This call releases no name: the steps do.",
+      "first step may start the removal. Until then, any change of the cell or of its leases ends the " +
+      "approval, and nothing else has changed.",
     roles: operator,
     params: cellParams,
     query: nothing,
     body: {
       schema: z
         .strictObject({
-          reason,
           export: boundedList(exported, MAX_TYPES, {
             description: "One entry for each source type. A type without claims may be left out.",
           }),
           cursor: cursor.optional(),
         })
-        .meta({ id: "RemovalStart" }),
+        .meta({ id: "RemovalApproval" }),
       required: true,
     },
     responses: {
-      200: { about: "The cell is being removed.", schema: cellAnswer },
+      200: { about: "The removal is approved.", schema: cellAnswer },
       202: {
-        about: "Nothing has started yet. Repeat the call with the `cursor` to compare the other claims.",
+        about: "Nothing is approved yet. Repeat the call with the `cursor` to compare the other claims.",
         schema: z.strictObject({
           cursor: z.string(),
           compared_claims: wholeNumber.meta({ description: "The claims that all calls have compared." }),
@@ -181,12 +182,10 @@ export const removalRoutes = {
       },
       changedMeanwhile,
       unreachable,
-      auditFull,
     ],
     example: {
       params: { cell: "7" },
       body: {
-        reason: "its hardware is lost",
         export: [
           { source_type: "RAILS_TABLE_USERS", count: 4_211, hash: "5d0ab1c44f0be7a09e3c6fd20c8a7715" },
         ],
@@ -200,8 +199,8 @@ export const removalRoutes = {
     summary: "Release the next claims of a cell that is being removed",
     about:
       "Releases some claims of one shard, and says how many are left. Repeat it until the state is " +
-      "`REMOVED`. It can be repeated after any failure, and by anyone. The first step ends the time in " +
-      "which the removal can be cancelled. The audit has the reasons of the first step and of the last.",
+      "`REMOVED`. It can be repeated after any failure, and by anyone. The first step starts the removal, " +
+      "for good. The audit has the reasons of the first step and of the last.",
     roles: operator,
     params: cellParams,
     query: nothing,
@@ -240,32 +239,5 @@ export const removalRoutes = {
     },
     errors: [unknownCell, notRemoving, hasLeases, changedMeanwhile, unreachable, auditFull],
     example: { params: { cell: "7" }, body: { reason: "its hardware is lost" } },
-  }),
-  cancelRemoval: route({
-    group: "cells",
-    method: "POST",
-    path: "/v1/admin/cells/{cell}/removal/cancel",
-    summary: "Cancel the removal of a cell",
-    about:
-      "Ends a removal that has released nothing, because no step of it has begun. The cell is draining " +
-      "again.",
-    roles: operator,
-    params: cellParams,
-    query: nothing,
-    body: { schema: z.strictObject({ reason }).meta({ id: "RemovalCancel" }), required: true },
-    responses: { 200: { about: "The cell is draining.", schema: cellAnswer } },
-    errors: [
-      unknownCell,
-      notRemoving,
-      {
-        code: "FAILED_PRECONDITION",
-        reason: "REMOVAL_BEGUN",
-        when: "A step has begun, so names may be released. Go on with the steps.",
-      },
-      changedMeanwhile,
-      unreachable,
-      auditFull,
-    ],
-    example: { params: { cell: "7" }, body: { reason: "the disk could be read after all" } },
   }),
 };

@@ -15,11 +15,11 @@ import {
   type WalkPosition,
 } from "../shard-walk.ts";
 
-type StartCall = Call<"startRemoval">;
-type Exported = StartCall["body"]["export"];
+type ApproveCall = Call<"approveRemoval">;
+type Exported = ApproveCall["body"]["export"];
 
 /** The state of the cell's ledger before any claim was compared (X2). */
-type LedgerState = Pick<CellStatus, "stateVersion" | "position">;
+type LedgerState = Pick<CellStatus, "position">;
 
 /** How far the claims of one source type are read. */
 interface Reading {
@@ -46,7 +46,7 @@ type Compared =
 
 const NO_CLAIMS = { count: 0, hash: new DigestSum().hash };
 
-const scopeOf = ({ routeId, principal, params, body }: StartCall) => [
+const scopeOf = ({ routeId, principal, params, body }: ApproveCall) => [
   routeId,
   principal.role,
   params.cell,
@@ -54,18 +54,14 @@ const scopeOf = ({ routeId, principal, params, body }: StartCall) => [
 ];
 
 /** How far the calls before this one have compared, by its cursor. Undefined: it has none. */
-export async function comparisonOf(call: StartCall): Promise<Result<Comparison | undefined>> {
+export async function comparisonOf(call: ApproveCall): Promise<Result<Comparison | undefined>> {
   const read = await call.tokens.read<Comparison>(scopeOf(call), call.body.cursor, badCursor);
   return (await grownSince("cursor", call, read)) ?? read;
 }
 
 /** A comparison that has read nothing yet. */
-export const firstComparison = (
-  { shards }: Deployment,
-  { stateVersion, position }: LedgerState,
-): Comparison => ({
+export const firstComparison = ({ shards }: Deployment, { position }: LedgerState): Comparison => ({
   shards,
-  stateVersion,
   position,
   ...startOf(0),
   records: 0,
@@ -76,7 +72,7 @@ export const firstComparison = (
  * ledger had before the first call, and the number of claims, once they are found to be the same. Claims
  * only have types in use, so a type that nobody has used needs no reading.
  */
-export async function compareExport(call: StartCall, before: Comparison): Promise<Result<Compared>> {
+export async function compareExport(call: ApproveCall, before: Comparison): Promise<Result<Compared>> {
   const { deployment, tokens, params, body } = call;
   const read = await deployment.types.read();
   if (!read.ok) return read;
@@ -91,7 +87,7 @@ export async function compareExport(call: StartCall, before: Comparison): Promis
     ([name, { count }]) => count > 0 && !used.some((type) => type.name === name),
   );
   if (unused !== undefined) return differs(params.cell, unused[0], unused[1].count, 0);
-  const { shards, stateVersion, position } = before;
+  const { shards, position } = before;
   let { records } = before;
   const budget = walkBudget();
   for (const { name, number } of used) {
@@ -103,7 +99,6 @@ export async function compareExport(call: StartCall, before: Comparison): Promis
     if (left !== null) {
       const comparison: Comparison = {
         shards,
-        stateVersion,
         position,
         sourceType: number,
         left,
@@ -119,7 +114,7 @@ export async function compareExport(call: StartCall, before: Comparison): Promis
       return differs(params.cell, name, expected.count, count);
     records += count;
   }
-  return ok({ stateVersion, position, records });
+  return ok({ position, records });
 }
 
 const startOf = (sourceType: number): Reading => ({
@@ -136,7 +131,7 @@ interface Part extends Pick<Reading, "count" | "words"> {
 
 /** Reads on in the claims of one source type. */
 async function readPart(
-  { deployment, params }: StartCall,
+  { deployment, params }: ApproveCall,
   { sourceType, left: from, count, words }: Reading,
   budget: WalkBudget,
 ): Promise<Result<Part>> {

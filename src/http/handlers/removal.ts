@@ -4,17 +4,14 @@ import { ok, type Result } from "../../core/refusal.ts";
 import { timeOf, toApiCell } from "../answers.ts";
 import type { removalRoutes } from "../contract/removal-routes.ts";
 import type { Deployment } from "../deployment.ts";
-import type { Call, Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 import { operatorOf } from "../operator.ts";
 import { DIRECTORY, LEDGER, reach, readTimeoutMs, withFailure } from "../reach.ts";
 import { reasonFault } from "../reason.ts";
 import { compareExport, comparisonOf, firstComparison } from "./compare-export.ts";
 import { countClaims, countPositionOf } from "./count-claims.ts";
 
-type ApiCell = { cell: ReturnType<typeof toApiCell> };
-
 const TOLD_LATER = "the cell is removed, and the directory is told within minutes; or repeat the call";
-const UNSURE = "it may have been done; read the removal, or repeat the call";
 
 export const removalHandlers: Handlers<keyof typeof removalRoutes> = {
   async getRemoval(call) {
@@ -50,17 +47,15 @@ export const removalHandlers: Handlers<keyof typeof removalRoutes> = {
       progress: removal && {
         exported_claims: removal.records,
         released_claims: removal.released,
-        can_be_cancelled: !removal.hasBegun,
       },
       removed_at: removedAtMs === null ? null : timeOf(removedAtMs),
     };
     return ok({ status: 200, body: { removal: body } });
   },
 
-  async startRemoval(call) {
-    const { deployment, params, body } = call;
-    const fault = reasonFault(body.reason, deployment.config.limits);
-    if (fault !== undefined) return fault;
+  async approveRemoval(call) {
+    const { deployment, params } = call;
+    const { objects, envelope, config } = deployment;
     const before = await comparisonOf(call);
     if (!before.ok) return before;
     // The ledger's position is read before the claims, so that a change since then is noticed (X2).
@@ -72,10 +67,15 @@ export const removalHandlers: Handlers<keyof typeof removalRoutes> = {
     );
     if (!compared.ok) return compared;
     if ("cursor" in compared.value) return ok({ status: 202, body: compared.value });
-    const { stateVersion, position, records } = compared.value;
-    return changed(call, found.value.cell, (ledger, envelope) =>
-      ledger.startRemoval({ ...envelope, stateVersion, position, records }),
+    const { position, records } = compared.value;
+    const { cell } = found.value;
+    const approved = await reach(
+      readTimeoutMs(config.limits),
+      { name: LEDGER, advice: "repeat the call" },
+      () => objects.ledger(cell.cell, cell.locationHint).approveRemoval({ ...envelope, position, records }),
     );
+    if (!approved.ok) return approved;
+    return ok({ status: 200, body: { cell: toApiCell(cell, found.value.status) } });
   },
 
   async stepRemoval(call) {
@@ -101,18 +101,6 @@ export const removalHandlers: Handlers<keyof typeof removalRoutes> = {
     const told = end === null ? ok(null) : await tellDirectory(deployment, cell, end);
     if (!told.ok) return told;
     return ok({ status: 200, body: { state, released_claims: released, claims_left: left } });
-  },
-
-  async cancelRemoval(call) {
-    const { deployment, params, body } = call;
-    const fault = reasonFault(body.reason, deployment.config.limits);
-    if (fault !== undefined) return fault;
-    const found = await cellAndStatus(deployment, params.cell);
-    if (!found.ok) return found;
-    const { stateVersion } = found.value.status;
-    return changed(call, found.value.cell, (ledger, envelope) =>
-      ledger.cancelRemoval({ ...envelope, stateVersion }),
-    );
   },
 };
 
@@ -149,23 +137,3 @@ const statusOf = (
   reach(readTimeoutMs(config.limits), { name: LEDGER }, () =>
     objects.ledger(cell, locationHint).status(envelope),
   );
-
-type Ledger = ReturnType<Deployment["objects"]["ledger"]>;
-type ByOperator = Deployment["envelope"] & { operator: ReturnType<typeof operatorOf> };
-
-/** Changes the state of the cell's removal, and answers the cell. */
-async function changed(
-  call: Call<"startRemoval" | "cancelRemoval">,
-  cell: Cell,
-  change: (ledger: Ledger, envelope: ByOperator) => ReturnType<Ledger["startRemoval"]>,
-): Promise<Result<{ status: 200; body: ApiCell }>> {
-  const { deployment, body } = call;
-  const { objects, envelope, config } = deployment;
-  const operator = operatorOf(call, body.reason);
-  const done = await reach(readTimeoutMs(config.limits), { name: LEDGER, advice: UNSURE }, () =>
-    change(objects.ledger(cell.cell, cell.locationHint), { ...envelope, operator }),
-  );
-  if (!done.ok) return done;
-  const after = await statusOf(deployment, cell);
-  return ok({ status: 200, body: { cell: toApiCell(cell, after.ok ? after.value : undefined) } });
-}

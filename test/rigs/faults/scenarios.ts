@@ -200,22 +200,13 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: "removal that is cancelled",
-    rules: "[X2] [X3]",
+    title: "removal",
+    rules: "[X2] [X3] [X4] [X5]",
     arrange: (stage) => drained(stage),
     act: async (stage) => {
-      await stage.startRemoval(1);
-      await stage.cancelRemoval(1);
+      await stage.approveRemoval(1);
+      await stage.removeCell(1);
     },
-  },
-  {
-    title: "removal",
-    rules: "[X3] [X4] [X5]",
-    arrange: async (stage) => {
-      await drained(stage);
-      await stage.startRemoval(1);
-    },
-    act: (stage) => stage.removeCell(1),
   },
   {
     title: "key revocation",

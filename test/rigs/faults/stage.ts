@@ -349,24 +349,11 @@ export class Stage {
     this.#exports.set(cell, [{ source_type: digest.source_type, count, hash }]);
   }
 
-  /** Starts the removal of a drained cell. A repeated call may find that it has started. */
-  async startRemoval(cell: Cell): Promise<void> {
-    const body = { reason: "a test", export: this.#exports.get(cell) };
-    const started = { status: 409, reason: "CELL_NOT_DRAINING" };
-    await this.until("starting a removal", [{ status: 200 }, started], () =>
+  /** Has the export of a drained cell compared. Repeated, it replaces the approval. */
+  async approveRemoval(cell: Cell): Promise<void> {
+    const body = { export: this.#exports.get(cell) };
+    await this.until("approving a removal", [{ status: 200 }], () =>
       this.client.send("POST", `/v1/admin/cells/${this.deployment.cell(cell)}/removal`, { body }),
-    );
-  }
-
-  /** A repeated call may find that the removal was cancelled. */
-  async cancelRemoval(cell: Cell): Promise<void> {
-    const id = this.deployment.cell(cell);
-    const cancelled = { status: 409, reason: "CELL_NOT_REMOVING" };
-    await this.until("cancelling a removal", [{ status: 200 }, cancelled], () =>
-      this.client.send("POST", `/v1/admin/cells/${id}/removal/cancel`, { body: { reason: "a test" } }),
-    );
-    await this.until("a step after a cancellation", [cancelled], () =>
-      this.client.send("POST", `/v1/admin/cells/${id}/removal/steps`, { body: { reason: "a test" } }),
     );
   }
 

@@ -476,9 +476,8 @@ const effects: Partial<Record<RouteId, Effect>> = {
   freezeCell: setState,
   drainCell: setState,
   unfreezeCell: setState,
-  startRemoval: removal,
+  approveRemoval: removal,
   stepRemoval: removal,
-  cancelRemoval: removal,
   startGrowth: growing,
   stepGrowth: growing,
   cutGrowth: growing,
@@ -555,9 +554,7 @@ const audited: Partial<Record<RouteId, AuditAction | readonly AuditAction[]>> = 
   freezeCell: "freeze_cell",
   unfreezeCell: ["unfreeze_cell", "undrain_cell"],
   drainCell: "drain_cell",
-  startRemoval: "start_removal",
-  stepRemoval: ["begin_removal", "remove_cell"],
-  cancelRemoval: "cancel_removal",
+  stepRemoval: ["start_removal", "remove_cell"],
   startGrowth: "start_growth",
   cutGrowth: "cut_growth",
   abortGrowth: "abort_growth",
@@ -583,12 +580,6 @@ const isVersion = ({ table, key, before, after }: Change): boolean =>
     ? before !== undefined && JSON.stringify({ ...before, ...updated(after) }) === JSON.stringify(after)
     : table === "meta" &&
       (VERSIONS.has(key) || (key === "cell_state" && before === undefined && after?.["value"] === "ACTIVE"));
-
-/** From such a change on, a removal can't be cancelled. The other steps only count. */
-const beginsRemoval = ({ key, before, after }: Change): boolean =>
-  key === "removal" &&
-  String(before?.["value"]).includes('"hasBegun":false') &&
-  String(after?.["value"]).includes('"hasBegun":true');
 
 const updated = (row: Row | undefined): object => ({ updated_at_ms: row?.["updated_at_ms"] });
 
@@ -623,7 +614,7 @@ function wrongEntries(
   const inUse = new Set(typesInUse(real));
   const changed =
     id === "stepRemoval"
-      ? real.some((change) => change.key === "cell_state" || beginsRemoval(change) || isMark(change))
+      ? real.some((change) => change.key === "cell_state" || isMark(change))
       : real.some((change) => !isVersion(change) && !inUse.has(change));
   // A cell's abort has one only if the transfer was accepted.
   if (key !== "operator" && id === "abortTransfer" && own.length === 0) return undefined;

@@ -152,7 +152,7 @@ function withSense(request: FuzzRequest): FuzzRequest {
   // The limit is no part of the schema, and a long wait would take the time of other requests.
   if (request.id.startsWith("beginLease") && isObject(request.body) && "wait_ms" in request.body)
     return { ...request, body: { ...request.body, wait_ms: Number(request.body["wait_ms"]) % 100 } };
-  if (request.id === "startRemoval" || request.id === "stepRemoval" || request.id === "cancelRemoval")
+  if (request.id === "approveRemoval" || request.id === "stepRemoval")
     return withRemovableCell(request, REMOVABLE[request.id]);
   if (routeOf(request.id).group === "transfers") return withTransfer(request);
   if (request.id === "listChanges") return { ...request, query: sensibleChanges(request) };

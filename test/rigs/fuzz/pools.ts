@@ -31,7 +31,7 @@ export const REGISTERED = ["1", "2", "3", "4"];
 export const DECIDED = 0;
 export const OUTSTANDING = 10;
 /** Cells of which one is ready for each call of a removal: without claims. */
-export const REMOVABLE = { startRemoval: "21", stepRemoval: "22", cancelRemoval: "23" };
+export const REMOVABLE = { approveRemoval: "21", stepRemoval: "22" };
 /**
  * Transfers from cell 1 to cell 2, one for each call: the first may be cut, and the others are prepared. Each
  * has a scope of its own, with one claim.

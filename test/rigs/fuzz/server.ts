@@ -186,14 +186,13 @@ export class FuzzServer {
       });
   }
 
-  /** Registers a cell and drains it. For steps and for the cancellation, its removal has started. */
+  /** Registers a cell and drains it. For steps, its removal is approved. */
   async #prepareRemoval(cell: string, call: string): Promise<void> {
     const added = { cell_id: cell, name: "to be removed", address: "https://removed.example" };
     await this.#must(201, "POST", "/v1/admin/cells", added);
     await this.#must(200, "POST", `/v1/admin/cells/${cell}/drain`, {});
-    if (call === "startRemoval") return;
-    const started = { reason: "initial state", export: [] };
-    await this.#must(200, "POST", `/v1/admin/cells/${cell}/removal`, started);
+    if (call === "approveRemoval") return;
+    await this.#must(200, "POST", `/v1/admin/cells/${cell}/removal`, { export: [] });
   }
 
   /** Gives a cell a claim that has a scope. No request names the claim. */

@@ -780,19 +780,19 @@ export const bugs: Record<string, Bug> = {
     "if (result.erased < 0) {",
   ),
   // Removing a cell
-  "a removal starts with an open lease": one(
+  "a removal is approved with an open lease": one(
     "X2",
     ["I36"],
     "src/core/ledger/removal.ts",
     "if (open > 0 || unapplied > 0)",
     "if (open < 0)",
   ),
-  "a removal starts although the cell has changed since it was compared": one(
+  "a removal is approved although the cell has changed since it was compared": one(
     "X2",
     ["I36"],
     "src/core/ledger/removal.ts",
-    "if (message.position !== this.#part.store.lastPosition())",
-    "if (message.position > this.#part.store.lastPosition())",
+    "if (position !== this.#part.store.lastPosition())",
+    "if (position > this.#part.store.lastPosition())",
   ),
   "a removal does not name the epochs that it has listed": one(
     "X3",
@@ -801,18 +801,18 @@ export const bugs: Record<string, Bug> = {
     "value: canonical,\n          epoch,",
     "value: canonical,",
   ),
-  "a removal is cancelled after its first step": one(
+  "a first step ignores what has changed since the comparison": one(
     "X3",
     ["I36"],
     "src/core/ledger/removal.ts",
-    "this.#part.store.setRemoval({ ...removal, hasBegun: true });",
-    "this.#part.store.setRemoval({ ...removal, hasBegun: false });",
+    "if (removal.position !== store.lastPosition())",
+    "if (removal.position > store.lastPosition())",
   ),
-  "a step ignores the version of the cell's state": one(
+  "a first step ignores the version of the cell's state": one(
     "X3",
     ["I36"],
     "src/core/ledger/removal.ts",
-    'if (stateVersion !== this.#part.store.number("cell_state_version"))',
+    'if (stateVersion !== store.number("cell_state_version"))',
     "if (stateVersion < 0)",
   ),
   "a removal does not name the transfers to its cell": one(
@@ -858,13 +858,6 @@ export const bugs: Record<string, Bug> = {
     "if (!released.ok || released.value.released > 0) return released;",
     "return released;",
   ),
-  "a removal is cancelled by a ledger that has forgotten its steps": one(
-    "X3",
-    ["I38"],
-    "src/core/ledger/removal.ts",
-    "if (this.#part.store.removal?.hasBegun === false) {",
-    "if (this.#part.store.removal?.hasBegun === null) {",
-  ),
   "a shard with claims of a removed cell goes back into service": one(
     "H6",
     ["I38"],
@@ -902,7 +895,7 @@ export const bugs: Record<string, Bug> = {
   ),
   "a reconciled ledger does not take over the removal": one(
     "X5",
-    ["I37"],
+    ["I37", "I38"],
     "src/core/ledger/reconcile.ts",
     "if (removedAtMs !== null) this.#remove(",
     "if (removedAtMs === -1) this.#remove(",

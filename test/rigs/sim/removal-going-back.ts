@@ -12,8 +12,8 @@ import type { Simulation } from "./simulation.ts";
 
 // The last phase of some runs: an operator removes a cell (X2 to X5), and shards and the cell's ledger go
 // back in time, before the removal has ended and once more afterwards. The operator reconciles them, goes on
-// with the removal, tries to cancel it, and takes shards back into service, in any order. What the cell must
-// not have in the end is read from the disks of the shards.
+// with the removal, and takes shards back into service, in any order. What the cell must not have in the end
+// is read from the disks of the shards.
 
 const PASS_STEPS = 20_000;
 const MINUTE_MS = 60_000;
@@ -61,16 +61,12 @@ class Stage {
   readonly #shards: readonly Part<object>[];
   /** The states of the parts from before the cell had its last names. */
   readonly #early = new Map<Part<object>, number>();
-  /** The state of the ledger after the removal started, and before its first step. */
-  #started = 0;
+  /** The state of the ledger after the removal was approved, and before its first step. */
+  #approved = 0;
   /** The states of shards in which they have a hold of a lease that is committed. */
   readonly #held = new Map<Part<object>, number[]>();
-  /** The claims that the cell had when its removal started, by their shards. */
-  #owned = new Map<Part<object>, ClaimRow[]>();
   /** The parts that went back, and were not reconciled since. */
   readonly #restored = new Set<Part<object>>();
-  /** The shards that went back at any time. */
-  readonly #hadLoss = new Set<Part<object>>();
   /** The claims of other cells that nothing but a removal could end. */
   #others = new Map<Part<object>, ClaimRow[]>();
 
@@ -123,10 +119,9 @@ class Stage {
     await this.#pass(MINUTE_MS);
     await this.#run(this.#simulation.cron());
     await this.#pass(MINUTE_MS);
-    for (let tries = 0; tries < MOST_CALLS && !(await this.#hasStarted()); tries += 1)
+    for (let tries = 0; tries < MOST_CALLS && !(await this.#isReady()); tries += 1)
       await this.#pass(MINUTE_MS);
-    this.#started = this.#ledger.disk.version;
-    this.#owned = new Map(this.#shards.map((shard) => [shard, this.#claimsOn(shard)]));
+    this.#approved = this.#ledger.disk.version;
   }
 
   /** Some steps, with crashes and messages that are lost. */
@@ -154,13 +149,12 @@ class Stage {
     for (const part of this.#random.some(parts, parts.length)) {
       part.goBack(this.#drawVersion(part));
       this.#restored.add(part);
-      this.#hadLoss.add(part);
     }
     this.#others = new Map(this.#shards.map((shard) => [shard, this.#settledClaimsOfOthers(shard)]));
   }
 
   #drawVersion(part: Part<object>): number {
-    const marks = part === this.#ledger ? [this.#started] : (this.#held.get(part) ?? []);
+    const marks = part === this.#ledger ? [this.#approved] : (this.#held.get(part) ?? []);
     return marks.length > 0 && this.#random.chance(0.4)
       ? this.#random.pick(marks)
       : this.#random.between(this.#early.get(part) ?? 0, part.disk.version);
@@ -171,13 +165,10 @@ class Stage {
     if (this.#random.chance(0.5)) this.#simulation.isolate.restart();
     const acts = this.#random.chance(0.3) ? 0 : this.#random.between(1, MOST_ACTS);
     for (let act = 0; act < acts; act += 1) {
-      const kinds = { step: 4, cancel: 2, cron: 1, reconcile: 3, finish: 2, crash: 1, pass: 1 };
+      const kinds = { step: 4, cron: 1, reconcile: 3, finish: 2, crash: 1, pass: 1 };
       switch (this.#random.weighted(kinds)) {
         case "step":
           await this.#step();
-          break;
-        case "cancel":
-          await this.#cancel();
           break;
         case "cron":
           await this.#visit();
@@ -231,7 +222,7 @@ class Stage {
   async remove(): Promise<void> {
     for (let calls = 0; calls < MOST_CALLS; calls += 1) {
       if (this.#random.chance(0.1)) await this.#finish(this.#random.pick(this.#shards));
-      const step = (await this.#hasStarted()) ? await this.#step() : undefined;
+      const step = (await this.#isReady()) ? await this.#step() : undefined;
       if (step?.ok === true && step.value.state === "REMOVED" && step.value.released === 0)
         return this.#endFaults();
       if (step?.ok === true) continue;
@@ -291,8 +282,8 @@ class Stage {
     this.#expect(false, () => "a shard cannot be taken back into service");
   }
 
-  /** Starts the removal, unless it has started. What a ledger has forgotten is done again. */
-  async #hasStarted(): Promise<boolean> {
+  /** Has the removal approved, unless it has started. What a ledger has forgotten is done again. */
+  async #isReady(): Promise<boolean> {
     const before = await this.#status();
     if (before === undefined) return false;
     if (before.state === "REMOVING" || before.state === "REMOVED") return true;
@@ -309,9 +300,9 @@ class Stage {
       });
     const status = await this.#status();
     if (status === undefined) return false;
-    const { stateVersion, position } = status;
-    const started = await this.#toLedger<null>("startRemoval", { stateVersion, position, records: 0 });
-    return started?.ok === true;
+    const { position } = status;
+    const approved = await this.#toLedger<null>("approveRemoval", { position, records: 0 });
+    return approved?.ok === true;
   }
 
   async #step(): Promise<Result<RemovalProgress> | undefined> {
@@ -320,24 +311,6 @@ class Stage {
     const { stateVersion } = status;
     const limit = this.#random.between(1, 3);
     return this.#toLedger<RemovalProgress>("removalStep", { stateVersion, limit });
-  }
-
-  /** A removal that has released a name is not cancelled, also if the ledger has forgotten that (X3). */
-  async #cancel(): Promise<void> {
-    const status = await this.#status();
-    if (status?.state !== "REMOVING") return;
-    const { stateVersion } = status;
-    const cancelled = await this.#toLedger<null>("cancelRemoval", { stateVersion });
-    if (cancelled?.ok !== true) return;
-    this.#simulation.judge.see("a removal is cancelled after a part went back");
-    for (const [shard, claims] of this.#owned) {
-      if (this.#hadLoss.has(shard)) continue;
-      const released = claims.find((claim) => this.#find(shard, claim)?.cell !== this.#cell.id);
-      this.#expect(
-        released === undefined,
-        () => `the removal is cancelled, and has released ${released?.canonical}`,
-      );
-    }
   }
 
   /** Accepts a loss that the part has noticed, or that the operator knows of. */
@@ -379,10 +352,6 @@ class Stage {
         () => `${when}, but ${shard.name} has its ${table}: ${left?.canonical}`,
       );
     }
-  }
-
-  #claimsOn(shard: Part<object>): ClaimRow[] {
-    return read<ClaimRow>(shard, "claim", "cell = ?", this.#cell.id);
   }
 
   #find(shard: Part<object>, { bucket_type: type, canonical }: ClaimRow): ClaimRow | undefined {

@@ -31,8 +31,8 @@ export async function removeCell(simulation: Simulation): Promise<void> {
   const stage = new RemovalStage(simulation, cell, random);
   await stage.prepareTransfer();
   await stage.refuseEarlyStarts();
-  await stage.start();
-  if (stage.random.chance(0.5)) await stage.cancelAndStart();
+  await stage.approve();
+  if (stage.random.chance(0.5)) await stage.undrainAndApprove();
   await stage.waitForTransfer();
   await stage.stepUnderFaults();
   await stage.finish();
@@ -47,9 +47,9 @@ class RemovalStage {
   readonly #beside: BesideRemoval;
   /** A transfer to the cell that is prepared. */
   #transfer: Transfer | undefined;
-  /** Whether a step was sent. */
-  #hasBegun = false;
-  /** The version of the cell's state that started the removal. */
+  /** Whether a step was carried out. */
+  #hasStarted = false;
+  /** The version of the cell's state when the removal was approved. */
   #stateVersion = 0;
 
   constructor(simulation: Simulation, cell: Cell, random: Random) {
@@ -81,7 +81,7 @@ class RemovalStage {
           allowMissing: false,
         }),
       ));
-    await this.#setState();
+    await this.#setState("DRAINING");
     if (begun === false || begun.kind !== "ok") return;
     await this.#expectRefused(await this.#status(), "a cell with an open lease");
     const { position } = await this.#status();
@@ -91,7 +91,7 @@ class RemovalStage {
   }
 
   /** From here on, the cell's process and its database are gone. */
-  async start(): Promise<void> {
+  async approve(): Promise<void> {
     const { judge } = this.#simulation;
     this.#cell.crash();
     this.#cell.local.rows.clear();
@@ -101,15 +101,15 @@ class RemovalStage {
     await this.#simulation.pass(PAUSE_MS, PASS_STEPS);
     await this.#run(this.#simulation.cron());
     await this.#endTransfer();
-    await this.#start();
+    await this.#approve();
   }
 
-  /** A removal does not start while a transfer to its cell is prepared, and names it (Y8). */
+  /** A removal is not approved while a transfer to its cell is prepared, and the refusal names it (Y8). */
   async #endTransfer(): Promise<void> {
     if (this.#transfer === undefined) return;
-    const { stateVersion, position } = await this.#status();
-    const started = await this.#toLedger<null>("startRemoval", { stateVersion, position, records: 0 });
-    this.#expectWaits(started, this.#transfer);
+    const { position } = await this.#status();
+    const approved = await this.#toLedger<null>("approveRemoval", { position, records: 0 });
+    this.#expectWaits(approved, this.#transfer);
     await this.#beside.decide(this.#transfer);
     await this.#simulation.pass(PAUSE_MS, PASS_STEPS);
   }
@@ -138,23 +138,25 @@ class RemovalStage {
     this.#simulation.judge.see("Y8");
   }
 
-  async #start(): Promise<void> {
+  async #approve(): Promise<void> {
     const { stateVersion, position } = await this.#status();
-    const message = { stateVersion, position, records: 0 };
-    const started = await this.#toLedger<null>("startRemoval", message);
-    this.#expect(started.kind === "ok", () => `the removal does not start: ${JSON.stringify(started)}`);
-    this.#stateVersion = stateVersion + 1;
+    const approved = await this.#toLedger<null>("approveRemoval", { position, records: 0 });
+    this.#expect(approved.kind === "ok", () => `no removal is approved: ${JSON.stringify(approved)}`);
+    this.#stateVersion = stateVersion;
     this.#simulation.judge.see("X2");
   }
 
-  async cancelAndStart(): Promise<void> {
+  /** Undraining ends the approval. A late copy of a step starts nothing that was approved later (A2). */
+  async undrainAndApprove(): Promise<void> {
+    const late = this.#stateVersion;
+    await this.#setState("ACTIVE");
+    await this.#setState("DRAINING");
     const { stateVersion } = await this.#status();
-    const cancelled = await this.#toLedger<null>("cancelRemoval", { stateVersion });
-    this.#expect(cancelled.kind === "ok", () => "a removal without a step cannot be cancelled");
-    await this.#start();
-    // A late copy of a step of the removal that was cancelled (A2).
-    const late = await this.#toLedger<RemovalProgress>("removalStep", { stateVersion, limit: 1 });
-    this.#expect(late.kind !== "ok", () => "a late step begins another removal");
+    const early = await this.#toLedger<RemovalProgress>("removalStep", { stateVersion, limit: 1 });
+    this.#expect(early.kind !== "ok", () => "a step starts although the cell has changed");
+    await this.#approve();
+    const copy = await this.#toLedger<RemovalProgress>("removalStep", { stateVersion: late, limit: 1 });
+    this.#expect(copy.kind !== "ok", () => "a late step starts another removal");
   }
 
   /** Steps are repeated after crashes and lost messages, by two operators at a time. */
@@ -172,7 +174,7 @@ class RemovalStage {
       if (this.random.chance(0.4)) this.random.pick(coordinator.parts).crash();
       this.#beside.act();
       await this.#run(Promise.all(steps));
-      if (this.random.chance(0.3)) await this.#expectNoCancel();
+      if (this.random.chance(0.3)) await this.#expectNoUndrain();
     }
     faults.areOff = true;
     faults.partitions = [];
@@ -215,19 +217,18 @@ class RemovalStage {
     }
   }
 
-  async #expectRefused({ stateVersion, position }: CellStatus, what: string): Promise<void> {
-    const message = { stateVersion, position, records: 0 };
-    const started = await this.#toLedger<null>("startRemoval", message);
-    this.#expect(started.kind !== "ok", () => `the removal of ${what} starts`);
+  async #expectRefused({ position }: CellStatus, what: string): Promise<void> {
+    const approved = await this.#toLedger<null>("approveRemoval", { position, records: 0 });
+    this.#expect(approved.kind !== "ok", () => `the removal of ${what} is approved`);
   }
 
-  /** Once a step was carried out, the removal cannot be cancelled (X3). */
-  async #expectNoCancel(): Promise<void> {
+  /** Once a step was carried out, the removal cannot be undone (X3). */
+  async #expectNoUndrain(): Promise<void> {
     const status = await this.#toLedger<CellStatus>("status", {});
-    if (status.kind !== "ok" || !this.#hasBegun) return;
+    if (status.kind !== "ok" || !this.#hasStarted) return;
     const { stateVersion } = status.value;
-    const cancelled = await this.#toLedger<null>("cancelRemoval", { stateVersion });
-    this.#expect(cancelled.kind !== "ok", () => "a removal that has released names is cancelled");
+    const set = await this.#toLedger<null>("setState", { state: "ACTIVE", stateVersion });
+    this.#expect(set.kind !== "ok", () => "a removal that has started is undone");
     this.#simulation.judge.see("X3");
   }
 
@@ -237,14 +238,14 @@ class RemovalStage {
       stateVersion: this.#stateVersion,
       limit,
     });
-    if (answer.kind === "ok") this.#hasBegun = true;
+    if (answer.kind === "ok") this.#hasStarted = true;
     if (answer.kind === "ok" && answer.value.state === "REMOVED") this.#expectNothing("claims");
     return answer;
   }
 
-  async #setState(): Promise<void> {
+  async #setState(state: "ACTIVE" | "DRAINING"): Promise<void> {
     const { stateVersion } = await this.#status();
-    await this.#toLedger<null>("setState", { state: "DRAINING", stateVersion });
+    await this.#toLedger<null>("setState", { state, stateVersion });
   }
 
   async #status(): Promise<CellStatus> {

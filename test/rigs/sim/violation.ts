@@ -51,7 +51,7 @@ export const invariants = {
   I35: "a shard keeps each claim that has ended, as it was, and says from when on it has all",
   I36: "a removal starts only from a drained cell without leases, and releases its claims and nothing else",
   I37: "the directory marks a removed cell once, and the cell stays removed whatever part goes back in time",
-  I38: "a removed cell has no name once all parts are reconciled, and a removal that released one is final",
+  I38: "a removed cell has no name once all parts are reconciled",
   I39: "a change of the identities replaces those that its operator has read, and an accepted loss ends all",
   I40: "a renewal is of a granted lease, durable when answered, and keeps reconciliation away for a time",
   I41: "no begin gets a name for which another one has waited longer",

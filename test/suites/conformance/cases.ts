@@ -166,10 +166,10 @@ async function drainedCell(api: Client): Promise<string> {
   return id;
 }
 
-async function removingCell(api: Client): Promise<string> {
+/** A cell whose removal is approved. */
+async function approvedCell(api: Client): Promise<string> {
   const id = await drainedCell(api);
-  const body = { reason: "a test", export: [] };
-  await api.json(200, "POST", `/v1/admin/cells/${id}/removal`, { body });
+  await api.json(200, "POST", `/v1/admin/cells/${id}/removal`, { body: { export: [] } });
   return id;
 }
 
@@ -1209,13 +1209,10 @@ export const cases: Record<RouteId, Case> = {
       "a foreign cursor": { params: { cell: "2" }, query: "cursor=x", field: "cursor" },
     },
   },
-  startRemoval: {
+  approveRemoval: {
     success: [
       {
-        body: {
-          reason: "a test",
-          export: [{ source_type: "RAILS_TABLE_ROUTES", count: 0, hash: NO_CLAIMS }],
-        },
+        body: { export: [{ source_type: "RAILS_TABLE_ROUTES", count: 0, hash: NO_CLAIMS }] },
         status: 200,
         before: async (api) => ({ params: { cell: await drainedCell(api) } }),
       },
@@ -1223,17 +1220,11 @@ export const cases: Record<RouteId, Case> = {
     elsewhere: { statuses: [202], file: "removals.ts" },
     bad: {
       ...badCells,
-      "no export": { params: { cell: "2" }, body: { reason: "a test" }, field: "export" },
-      "a foreign cursor": {
-        params: { cell: "2" },
-        body: { reason: "a test", export: [], cursor: "x" },
-        field: "cursor",
-      },
-      "no reason": { params: { cell: "2" }, body: { export: [] }, field: "reason" },
-      "a blank reason": { params: { cell: "2" }, body: { reason: " ", export: [] }, field: "reason" },
+      "no export": { params: { cell: "2" }, body: {}, field: "export" },
+      "a foreign cursor": { params: { cell: "2" }, body: { export: [], cursor: "x" }, field: "cursor" },
       "a bad hash": {
         params: { cell: "2" },
-        body: { reason: "a test", export: [{ source_type: "RAILS_TABLE_ROUTES", count: 0, hash: "x" }] },
+        body: { export: [{ source_type: "RAILS_TABLE_ROUTES", count: 0, hash: "x" }] },
         field: "export[0].hash",
       },
     },
@@ -1243,7 +1234,7 @@ export const cases: Record<RouteId, Case> = {
       {
         body: { reason: "a test", limit: 5 },
         status: 200,
-        before: async (api) => ({ params: { cell: await removingCell(api) } }),
+        before: async (api) => ({ params: { cell: await approvedCell(api) } }),
       },
     ],
     bad: {
@@ -1256,20 +1247,6 @@ export const cases: Record<RouteId, Case> = {
         body: { reason: "a test", limit: 5_001 },
         field: "limit",
       },
-    },
-  },
-  cancelRemoval: {
-    success: [
-      {
-        body: { reason: "a test" },
-        status: 200,
-        before: async (api) => ({ params: { cell: await removingCell(api) } }),
-      },
-    ],
-    bad: {
-      ...badCells,
-      "no reason": { params: { cell: "2" }, body: {}, field: "reason" },
-      "a blank reason": { params: { cell: "2" }, body: { reason: " " }, field: "reason" },
     },
   },
   planTransfer: {

@@ -34,7 +34,7 @@ export function removalSuite(open: Open): void {
     return digests.map(({ count, hash }) => ({ source_type: SOURCE, count, hash }));
   }
 
-  const startOf = async (cell: string) => ({ body: { reason, export: await exported(cell) } });
+  const approvalOf = async (cell: string) => ({ body: { export: await exported(cell) } });
 
   async function finish(cell: string, limit: number): Promise<Step[]> {
     const steps: Step[] = [];
@@ -50,7 +50,7 @@ export function removalSuite(open: Open): void {
 
   test("[X2] [X3] [X4] releases what the cell has in bounded steps, and nothing else", async () => {
     const [values, others] = [await removed.own("1", 23), await removed.own("2", 3)];
-    await api.problem(409, "POST", path("1"), await startOf("1"));
+    await api.problem(409, "POST", path("1"), await approvalOf("1"));
     await removed.drain("1");
     expect(await removed.show("1")).toEqual({
       cell_id: "1",
@@ -63,9 +63,8 @@ export function removalSuite(open: Open): void {
       progress: null,
       removed_at: null,
     });
-    await api.json(200, "POST", path("1"), await startOf("1"));
-    const progress = { exported_claims: 23, released_claims: 0, can_be_cancelled: true };
-    expect(await removed.show("1")).toMatchObject({ state: "REMOVING", progress });
+    await api.json(200, "POST", path("1"), await approvalOf("1"));
+    expect(await removed.show("1")).toMatchObject({ state: "DRAINING", progress: null });
     const steps = await finish("1", 5);
     expect(steps.every(({ released_claims: released }) => released <= 5)).toBe(true);
     expect(steps.reduce((sum, { released_claims: released }) => sum + released, 0)).toBe(23);
@@ -73,7 +72,7 @@ export function removalSuite(open: Open): void {
     expect(await removed.show("1")).toMatchObject({
       state: "REMOVED",
       claims: [],
-      progress: { released_claims: 23, can_be_cancelled: false },
+      progress: { exported_claims: 23, released_claims: 23 },
     });
     expect(await removed.show("2")).toMatchObject({ claims_total: 3 });
     // The names are free for others, and the cell's key is refused.
@@ -143,41 +142,44 @@ export function removalSuite(open: Open): void {
     const lease = `/v1/cells/3/leases/${newUuid()}`;
     await api.json(201, "PUT", lease, { key: "cell 3", body: { creates: [claim(freshName())] } });
     await removed.drain("3");
-    const start = (body: object) => api.problem(409, "POST", path("3"), { body });
+    const approve = (body: object) => api.problem(409, "POST", path("3"), { body });
     const all = await exported("3");
-    expect(await start({ reason, export: all })).toMatchObject({ reason: "CELL_HAS_LEASES" });
+    expect(await approve({ export: all })).toMatchObject({ reason: "CELL_HAS_LEASES" });
     await api.json(200, "POST", `${lease}/rollback`, { key: "cell 3" });
     await removed.applied("3");
     const [routes = { source_type: SOURCE, count: 0, hash: "" }] = all;
     for (const wrong of [[], [{ ...routes, count: 1 }], [{ ...routes, hash: "0".repeat(32) }]])
-      expect(await start({ reason, export: wrong })).toMatchObject({ reason: "EXPORT_DIFFERS" });
+      expect(await approve({ export: wrong })).toMatchObject({ reason: "EXPORT_DIFFERS" });
     const unused = { source_type: "RAILS_TABLE_USERS", count: 1, hash: "1".repeat(32) };
-    expect(await start({ reason, export: [routes, unused] })).toMatchObject({ reason: "EXPORT_DIFFERS" });
+    expect(await approve({ export: [routes, unused] })).toMatchObject({ reason: "EXPORT_DIFFERS" });
     expect(await removed.show("3")).toMatchObject({ state: "DRAINING", claims_total: 2 });
   });
 
-  test("[X3] can be cancelled before the first step, and not afterwards", async () => {
+  test("[X3] undraining the cell ends the approval of its removal, until the first step", async () => {
     await removed.own("4", 4);
     await removed.drain("4");
     const step = { body: { reason, limit: 1 } };
-    const cancel = { body: { reason: "the disk could be read" } };
     expect(await api.problem(409, "POST", path("4", "/steps"), step)).toMatchObject({
       reason: "CELL_NOT_REMOVING",
     });
-    await api.json(200, "POST", path("4"), await startOf("4"));
-    expect(await api.json(200, "POST", path("4", "/cancel"), cancel)).toMatchObject({
-      cell: { cell_id: "4", state: "DRAINING" },
+    await api.json(200, "POST", path("4"), await approvalOf("4"));
+    await api.json(200, "POST", "/v1/admin/cells/4/unfreeze", {});
+    await removed.drain("4");
+    expect(await api.problem(409, "POST", path("4", "/steps"), step)).toMatchObject({
+      reason: "CONCURRENT_CHANGE",
+      detail: expect.stringContaining("export and compare them again") as string,
     });
     expect(await removed.show("4")).toMatchObject({ progress: null, claims_total: 4 });
-    await api.json(200, "POST", path("4"), await startOf("4"));
+    for (const _ of [1, 2]) await api.json(200, "POST", path("4"), await approvalOf("4"));
     expect(await api.json(200, "POST", path("4", "/steps"), step)).toEqual({
       state: "REMOVING",
       released_claims: 1,
       claims_left: 3,
     });
-    expect(await api.problem(409, "POST", path("4", "/cancel"), cancel)).toMatchObject({
-      reason: "REMOVAL_BEGUN",
+    expect(await api.problem(409, "POST", "/v1/admin/cells/4/unfreeze", {})).toMatchObject({
+      reason: "CELL_REMOVING",
     });
+    await api.problem(409, "POST", path("4"), await approvalOf("4"));
   });
 
   test("a viewer sees a removal, and only operators carry it out", async () => {
@@ -186,7 +188,7 @@ export function removalSuite(open: Open): void {
     });
     await api.json(200, "GET", path("2"), viewer);
     await api.problem(403, "GET", path("2"), { key: "cell 2" });
-    const bodies = { "": { reason, export: [] }, "/steps": { reason }, "/cancel": { reason } };
+    const bodies = { "": { export: [] }, "/steps": { reason } };
     for (const [rest, body] of Object.entries(bodies))
       await api.problem(403, "POST", path("2", rest), { ...viewer, body });
   });

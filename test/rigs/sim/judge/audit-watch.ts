@@ -30,7 +30,6 @@ const STATES: ReadonlyMap<AuditAction, CellState> = new Map<AuditAction, CellSta
   ["undrain_cell", "ACTIVE"],
   ["unfreeze_cell", "ACTIVE"],
   ["start_removal", "REMOVING"],
-  ["cancel_removal", "DRAINING"],
   ["remove_cell", "REMOVED"],
 ]);
 
