@@ -1,13 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
-import { startWorker } from "../peers/miniflare.ts";
-import { Peer } from "../peers.ts";
+import { peerKey, PEER_ROUTER } from "../peers/batch.ts";
+import { startD1Only } from "../peers/start-d1-only.ts";
 import { CountingClient } from "./counting-client.ts";
 import type { WorkCounts, Work } from "./work-counts.ts";
 import { batchOf, PlacedNames } from "./placed-names.ts";
 
 const CLAIMS = [1, 4, 16];
 const CELL = "1";
+const KEY = peerKey(CELL);
 /** Each call waits for D1 once. */
 const ROUNDS = 1;
 
@@ -28,20 +29,14 @@ const workOf = (work: string, claims: number): Work => ({
 
 /** Counts the same calls for the peer that stores everything in D1. */
 export async function countD1Only(folder: string, calls: number): Promise<WorkCounts[]> {
-  // The peer creates its tables. Then the Worker that counts takes over its state.
-  const peer = await Peer.start("d1-only", folder);
-  const { keys, router } = peer.serving("d1-only");
-  await peer.stop();
   const worker = join(import.meta.dirname, "d1-only-worker.ts");
-  const { miniflare, url } = await startWorker(worker, join(folder, "d1-only"), {
-    d1Databases: { DB: "d1-only" },
-  });
+  const { miniflare, url } = await startD1Only(join(folder, "d1-only"), worker);
   try {
     const client = new CountingClient(url);
-    await begin(client, keys[CELL] ?? "", names.fresh(1), LAST);
+    await begin(client, names.fresh(1), LAST);
     const counted: WorkCounts[] = [];
-    for (const claims of CLAIMS) counted.push(...(await leases(client, keys[CELL] ?? "", calls, claims)));
-    return [...counted, ...(await lookups(client, keys[CELL] ?? "", router, calls))];
+    for (const claims of CLAIMS) counted.push(...(await leases(client, calls, claims)));
+    return [...counted, ...(await lookups(client, calls))];
   } finally {
     await miniflare.dispose();
   }
@@ -51,49 +46,38 @@ const names = new PlacedNames(1);
 
 async function begin(
   client: CountingClient,
-  key: string,
   batch: readonly string[],
   lease: string = randomUUID(),
 ): Promise<string> {
   const path = `/v1/cells/${CELL}/leases/${lease}`;
-  await client.send(201, "PUT", path, key, batchOf(batch));
+  await client.send(201, "PUT", path, KEY, batchOf(batch));
   return path;
 }
 
-async function leases(
-  client: CountingClient,
-  key: string,
-  calls: number,
-  claims: number,
-): Promise<WorkCounts[]> {
+async function leases(client: CountingClient, calls: number, claims: number): Promise<WorkCounts[]> {
   const begun: string[] = [];
   const begins = await client.count(workOf("begin", claims), calls, async () =>
-    begun.push(await begin(client, key, names.fresh(claims))),
+    begun.push(await begin(client, names.fresh(claims))),
   );
   const commits = await client.count(workOf("commit", claims), calls, () =>
-    client.send(200, "POST", `${begun.shift()}/commit`, key),
+    client.send(200, "POST", `${begun.shift()}/commit`, KEY),
   );
   return [begins, commits];
 }
 
-async function lookups(
-  client: CountingClient,
-  key: string,
-  router: string,
-  calls: number,
-): Promise<WorkCounts[]> {
+async function lookups(client: CountingClient, calls: number): Promise<WorkCounts[]> {
   const batch = names.fresh(1);
-  const path = await begin(client, key, batch);
-  await client.send(200, "POST", `${path}/commit`, key);
+  const path = await begin(client, batch);
+  await client.send(200, "POST", `${path}/commit`, KEY);
   const refused = (): Promise<unknown> =>
-    client.send(409, "PUT", `/v1/cells/${CELL}/leases/${randomUUID()}`, key, batchOf(batch));
+    client.send(409, "PUT", `/v1/cells/${CELL}/leases/${randomUUID()}`, KEY, batchOf(batch));
   return [
     await client.count(workOf("begin refused, taken", 1), calls, refused),
     await client.count(workOf("lookup, there", 1), calls, () =>
-      client.send(200, "GET", `/v1/records/ROUTES/${batch[0]}`, router),
+      client.send(200, "GET", `/v1/records/ROUTES/${batch[0]}`, PEER_ROUTER),
     ),
     await client.count(workOf("lookup, not there", 1), calls, () =>
-      client.send(404, "GET", "/v1/records/ROUTES/nobody/has-this", router),
+      client.send(404, "GET", "/v1/records/ROUTES/nobody/has-this", PEER_ROUTER),
     ),
   ];
 }
