@@ -9,7 +9,7 @@ import { peerNames, type PeerName } from "./peers.ts";
 const measuredParts = ["cycles", "lookups", "load", "knee", "fsyncs", "refusals"] as const;
 /** A part that compares the peers. */
 export type Part = (typeof measuredParts)[number];
-const ownParts = ["counts", "growth", "isolation", "verification"] as const;
+const ownParts = ["growth", "isolation", "verification"] as const;
 /** A part that measures only Leasehold, in a program of its own. */
 export type OwnPart = (typeof ownParts)[number];
 const parts = [...measuredParts, ...ownParts] as const;

@@ -2,7 +2,7 @@ import type { WorkCounts } from "../counts/work-counts.ts";
 import { durableObject, dynamoDb, rows, worker } from "./prices.ts";
 
 /** The billed usage of one piece of work. */
-export interface Use {
+interface Use {
   workerRequests: number;
   objectRequests: number;
   rowsRead: number;
@@ -26,61 +26,14 @@ export const usdOf = ({ workerRequests, objectRequests, rowsRead, rowsWritten }:
 export const awakeUsd = (seconds: number): number =>
   seconds * durableObject.gigabytes * durableObject.gigabyteSecondUsd;
 
-export type System = WorkCounts["system"];
-
-/**
- * The usage of a begin and its commit of `claims` claims, with everything that follows: clean-up, the cron's
- * pull into D1, and deletion of the decided lease. Undefined when it was not counted.
- */
-export function cycleUse(
-  counted: readonly WorkCounts[],
-  system: System,
-  shards: number,
-  claims: number,
-): Use | undefined {
-  const [begin, commit] = ["begin", "commit"].map((work) => find(counted, system, work, shards, claims));
-  if (begin === undefined || commit === undefined) return undefined;
-  const later = counted.find((each) => each.system === system && each.work === FORGOTTEN);
-  const parts = later === undefined ? [begin, commit] : [begin, commit, later];
-  return { ...summed(parts), workerRequests: 2 };
-}
-
-export function lookupUse(counted: readonly WorkCounts[], system: System, shards: number): Use | undefined {
-  const lookup = find(counted, system, "lookup, there", shards, 1);
-  return lookup === undefined ? undefined : { ...summed([lookup]), workerRequests: 1 };
-}
-
-const FORGOTTEN = "pulls and forgets, per lease decided before";
-
-const find = (
-  counted: readonly WorkCounts[],
-  system: System,
-  work: string,
-  shards: number,
-  claims: number,
-): WorkCounts | undefined =>
-  counted.find(
-    (each) =>
-      each.system === system &&
-      each.work === work &&
-      each.claims === claims &&
-      (system === "d1-only" || each.shards === shards),
-  );
-
 /** Cloudflare bills the rows of D1, not the calls. It bills an alarm that is set as one row written. */
-function summed(parts: readonly WorkCounts[]): Omit<Use, "workerRequests"> {
-  const total = (of: (counted: WorkCounts) => number): number =>
-    parts.reduce((sum, part) => sum + of(part), 0);
-  return {
-    objectRequests: total(
-      ({ messages, directoryMessages, alarmRuns }) => messages + directoryMessages + (alarmRuns ?? 0),
-    ),
-    rowsRead: total(({ rowsRead, d1RowsRead }) => rowsRead + d1RowsRead),
-    rowsWritten: total(
-      ({ rowsWritten, d1RowsWritten, alarmsSet }) => rowsWritten + d1RowsWritten + alarmsSet,
-    ),
-  };
-}
+export const usdOfWork = (counted: WorkCounts): number =>
+  usdOf({
+    workerRequests: counted.requests,
+    objectRequests: counted.messages + counted.alarmRuns,
+    rowsRead: counted.rowsRead + counted.d1RowsRead,
+    rowsWritten: counted.rowsWritten + counted.d1RowsWritten + counted.alarmsSet,
+  });
 
 /**
  * The cost of a cycle with DynamoDB behind the same Worker: one transaction for the begin and one for the

@@ -1,7 +1,7 @@
 /**
  * List prices in USD: what one more unit costs beyond the usage that a plan includes. They were read on
  * 2026-11-21 from the pages named below, whose dates are those of their last change. After a change of
- * prices, `npm run bench -- --report` writes the tables again (with `--full` for the report of a full run).
+ * prices, `npm run counts -- --write` writes the tables again.
  */
 export const READ_ON = "2026-11-21";
 

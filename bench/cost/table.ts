@@ -1,13 +1,5 @@
 import type { WorkCounts } from "../counts/work-counts.ts";
-import {
-  awakeUsd,
-  cycleUse,
-  dynamoDbCycleUsd,
-  dynamoDbLookupUsd,
-  lookupUse,
-  usdOf,
-  type System,
-} from "./cost.ts";
+import { awakeUsd, dynamoDbCycleUsd, dynamoDbLookupUsd, usdOfWork } from "./cost.ts";
 import { logs, READ_ON, spanner } from "./prices.ts";
 
 /** The number of shards that `wrangler.toml` deploys. */
@@ -22,51 +14,56 @@ const MONTH_S = 30 * 86_400;
 const CLAIMS_PER_SECOND = 50;
 const CLAIMS_OF_ONE = 4;
 const LOOKUPS_PER_SECOND = 500;
-/** The ledgers of four cells, the shards and the directory. None of them hibernates under that load. */
-const OBJECTS = 4 + SHARDS + 1;
+/** The ledgers of four cells and the directory. Neither they nor shards hibernate under that load. */
+const OTHER_OBJECTS = 4 + 1;
 
 interface Row {
   name: string;
-  /** USD per cycle; undefined when it was not counted. */
-  cycleUsd: (claims: number) => number | undefined;
-  lookupUsd: number | undefined;
+  cycleUsd: (claims: number) => number;
+  lookupUsd: number;
   monthlyUsd: number;
 }
 
-function rowsOf(counted: readonly WorkCounts[]): Row[] {
-  const ours = (name: string, system: System, monthlyUsd: number): Row => {
-    const lookup = lookupUse(counted, system, SHARDS);
-    return {
-      name,
-      monthlyUsd,
-      lookupUsd: lookup === undefined ? undefined : usdOf(lookup),
-      cycleUsd: (claims) => {
-        const use = cycleUse(counted, system, SHARDS, claims);
-        return use === undefined ? undefined : usdOf(use);
-      },
-    };
+/** @param touched - picks a line by the shards that it touches, where lines differ only in them */
+function countedRow(
+  name: string,
+  counted: readonly WorkCounts[],
+  touched: (...shards: number[]) => number,
+  monthlyUsd: number,
+): Row {
+  const usd = (work: string, claims: number): number => {
+    const lines = counted.filter((each) => each.work === work && each.claims === claims);
+    const shardsTouched = touched(...lines.map((line) => line.shardsTouched));
+    return Math.max(...lines.filter((line) => line.shardsTouched === shardsTouched).map(usdOfWork));
   };
+  return { name, monthlyUsd, lookupUsd: usd("lookup, there", 1), cycleUsd: (claims) => usd("cycle", claims) };
+}
+
+function rowsOf(counted: readonly WorkCounts[]): Row[] {
+  const on = (count: number): WorkCounts[] =>
+    counted.filter(({ system, shards }) => system === "leasehold" && shards === count);
+  const fixedUsd = (shards: number): number => (OTHER_OBJECTS + shards) * awakeUsd(MONTH_S);
+  const d1Only = counted.filter(({ system }) => system === "d1-only");
   return [
-    ours("leasehold", "leasehold", OBJECTS * awakeUsd(MONTH_S)),
-    ours("d1-only", "d1-only", 0),
+    countedRow("leasehold, 1 shard", on(1), Math.max, fixedUsd(1)),
+    countedRow(`leasehold, ${SHARDS} shards, random names`, on(SHARDS), Math.min, fixedUsd(SHARDS)),
+    countedRow(`leasehold, ${SHARDS} shards, at most`, on(SHARDS), Math.max, fixedUsd(SHARDS)),
+    countedRow("d1-only", d1Only, Math.max, 0),
     { name: "DynamoDB", cycleUsd: dynamoDbCycleUsd, lookupUsd: dynamoDbLookupUsd(), monthlyUsd: 0 },
   ];
 }
 
-/**
- * Markdown with the cost of a million operations and of a month of GitLab.com. Empty when nothing was
- * counted.
- */
+/** Markdown with the cost of a million operations and of a month of GitLab.com. */
 export function costTable(counted: readonly WorkCounts[]): string[] {
-  if (counted.length === 0) return [];
-  const perMillion = (usd: number | undefined): string => (usd === undefined ? "" : (usd * 1e6).toFixed(2));
+  const perMillion = (usd: number): string => (usd * 1e6).toFixed(2);
   const rows = rowsOf(counted);
   const lines = [
     "## Costs",
     "",
     `USD at list prices of ${READ_ON}, without the usage that a plan includes;`,
-    "`bench/cost/prices.ts` names the sources. Each call is alone, so these are upper bounds: under load,",
-    "leases share messages.",
+    "`bench/cost/prices.ts` names the sources. A cycle is a begin, its commit, and all that follows until",
+    "the lease is forgotten. Each call is alone, so these are upper bounds: under load, leases share",
+    "messages. `At most` is the cost of names on as many shards as possible.",
     "",
     `| per million | ${CLAIMS.map((claims) => `cycles of ${claims}`).join(" | ")} | lookups |`,
     `| --- | ${CLAIMS.map(() => "---:").join(" | ")} | ---: |`,
@@ -83,8 +80,8 @@ export function costTable(counted: readonly WorkCounts[]): string[] {
     "| --- | ---: | ---: | ---: | ---: |",
   ];
   for (const { name, cycleUsd, lookupUsd, monthlyUsd } of rows) {
-    const cycles = ((cycleUsd(CLAIMS_OF_ONE) ?? Number.NaN) * MONTH_S * CLAIMS_PER_SECOND) / CLAIMS_OF_ONE;
-    const lookups = (lookupUsd ?? Number.NaN) * MONTH_S * LOOKUPS_PER_SECOND;
+    const cycles = (cycleUsd(CLAIMS_OF_ONE) * MONTH_S * CLAIMS_PER_SECOND) / CLAIMS_OF_ONE;
+    const lookups = lookupUsd * MONTH_S * LOOKUPS_PER_SECOND;
     lines.push(
       `| ${name} | ${[cycles, lookups, monthlyUsd, cycles + lookups + monthlyUsd].map(whole).join(" | ")} |`,
     );
@@ -101,4 +98,4 @@ function logRow(name: string, share: number): string {
   return `| ${name} | ${[cycles, lookups, 0, cycles + lookups].map(whole).join(" | ")} |`;
 }
 
-const whole = (usd: number): string => (Number.isNaN(usd) ? "" : Math.round(usd).toLocaleString("en"));
+const whole = (usd: number): string => Math.round(usd).toLocaleString("en");

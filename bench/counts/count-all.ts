@@ -1,13 +1,18 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { startCoordinator } from "../../scripts/coordinator.ts";
 import { countCalls } from "./calls.ts";
 import { CountedCoordinator } from "./counted-coordinator.ts";
+import { startStandalone } from "./counted-standalone.ts";
+import { CountingClient } from "./counting-client.ts";
+import { withCycles } from "./cycles.ts";
 import type { WorkCounts } from "./work-counts.ts";
 import { countD1Only } from "./d1-only.ts";
 import { countPages } from "./pages.ts";
 import { countUpkeep } from "./upkeep.ts";
 
-const CALLS = 20;
+/** Further calls cost the same. */
+const CALLS = 5;
 /** Several shards, so that a batch can touch more than one, and a single shard as the minimum. */
 const SHARDS = [4, 1];
 
@@ -15,21 +20,53 @@ const SHARDS = [4, 1];
  * Counts what each operation costs; the counts are the same on every machine. The calls come one after
  * another and share no messages, so under load they cost less. `folder` must be empty; it receives the state.
  */
-export async function countAll(folder: string, calls = CALLS): Promise<WorkCounts[]> {
-  const counted: WorkCounts[] = [];
-  for (const shards of SHARDS)
-    counted.push(...(await countLeasehold(join(folder, `shards-${shards}`), shards, calls)));
-  return [...counted, ...(await countD1Only(folder, calls))];
+export async function countAll(folder: string): Promise<WorkCounts[]> {
+  // The standalone servers run in this process, so nothing else does meanwhile.
+  const syncs = new Map<number, Syncs>();
+  for (const shards of SHARDS) syncs.set(shards, await countSyncs(shards));
+  const counted = await Promise.all([
+    ...SHARDS.map((shards) =>
+      countLeasehold(join(folder, `shards-${shards}`), shards, syncs.get(shards) ?? []),
+    ),
+    countD1Only(folder, CALLS),
+  ]);
+  return withCycles(counted.flat());
 }
 
-async function countLeasehold(folder: string, shards: number, calls: number): Promise<WorkCounts[]> {
+type Syncs = (number | null)[];
+
+async function countSyncs(shards: number): Promise<Syncs> {
+  const coordinator = await startStandalone(shards, variablesOf(shards));
+  const counted = await countCalls(coordinator, CALLS);
+  await coordinator.stop();
+  return counted.map(({ syncs }) => syncs);
+}
+
+const variablesOf = (shards: number): Record<string, string> => ({
+  LEASEHOLD_REQUEST_LOG: "errors",
+  LEASEHOLD_SHARDS: String(shards),
+  // A decision that shared the message of a later begin would be counted there.
+  LEASEHOLD_DECISION_WAIT_MS: "0",
+});
+
+/** @param syncs - of the first operations, which are the calls */
+async function countLeasehold(folder: string, shards: number, syncs: Syncs): Promise<WorkCounts[]> {
   mkdirSync(folder, { recursive: true });
-  const coordinator = await CountedCoordinator.start(folder, shards);
+  const entryPoint = join(import.meta.dirname, "worker.ts");
+  const running = await startCoordinator({
+    port: 0,
+    stateFolder: folder,
+    variables: variablesOf(shards),
+    entryPoint,
+  });
   try {
-    const requests = [...(await countCalls(coordinator, calls)), ...(await countPages(coordinator, calls))];
+    const coordinator = await CountedCoordinator.start(shards, running, new CountingClient(running.url));
+    const calls = await countCalls(coordinator, CALLS);
+    const counted = calls.map((each, index) => ({ ...each, syncs: syncs[index] ?? null }));
+    counted.push(...(await countPages(coordinator, CALLS)));
     // The cron only wakes shards, so its work is counted for one number of shards.
-    return shards === SHARDS[0] ? [...requests, ...(await countUpkeep(coordinator, calls))] : requests;
+    return shards === SHARDS[0] ? [...counted, ...(await countUpkeep(coordinator, CALLS))] : counted;
   } finally {
-    await coordinator.stop();
+    await running.stop();
   }
 }

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { join } from "node:path";
-import { startCoordinator, type Coordinator } from "../../scripts/coordinator.ts";
+import type { Coordinator } from "../../scripts/coordinator.ts";
 import { fanOut } from "../../src/core/fan-out.ts";
-import { CountingClient } from "./counting-client.ts";
+import type { CountingClient } from "./counting-client.ts";
 import type { WorkCounts, Work } from "./work-counts.ts";
 import { batchOf, PlacedNames } from "./placed-names.ts";
 import { ALARMS_PATH, CRON_PATH, ADVANCE_PATH } from "./raw-counts.ts";
@@ -18,34 +17,26 @@ export interface Lease {
   names: string[];
 }
 
+type Running = Pick<Coordinator, "keys" | "stop">;
+
 /** A coordinator that counts, and the calls that cells make to it. */
 export class CountedCoordinator {
   readonly shards: number;
   readonly client: CountingClient;
   readonly names: PlacedNames;
-  readonly #coordinator: Coordinator;
+  readonly #coordinator: Running;
 
-  private constructor(shards: number, coordinator: Coordinator) {
+  private constructor(shards: number, coordinator: Running, client: CountingClient) {
     this.shards = shards;
     this.#coordinator = coordinator;
-    this.client = new CountingClient(coordinator.url);
+    this.client = client;
     this.names = new PlacedNames(shards);
   }
 
-  /** Starts a coordinator and uses each object once, because the first use of an object costs more. */
-  static async start(folder: string, shards: number): Promise<CountedCoordinator> {
-    const variables = {
-      LEASEHOLD_REQUEST_LOG: "errors",
-      LEASEHOLD_SHARDS: String(shards),
-      // A decision that shared the message of a later begin would be counted there.
-      LEASEHOLD_DECISION_WAIT_MS: "0",
-    };
-    const entryPoint = join(import.meta.dirname, "worker.ts");
-    const started = new CountedCoordinator(
-      shards,
-      await startCoordinator({ port: 0, stateFolder: folder, variables, entryPoint }),
-    );
-    for (const cell of Object.keys(started.#coordinator.keys.cells)) {
+  /** Uses each object of a coordinator once, because the first use of an object costs more. */
+  static async start(shards: number, running: Running, client: CountingClient): Promise<CountedCoordinator> {
+    const started = new CountedCoordinator(shards, running, client);
+    for (const cell of Object.keys(running.keys.cells)) {
       const lease = await started.begin(cell, Math.max(shards, 2));
       await started.decide(lease, "rollback");
     }

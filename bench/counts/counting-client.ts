@@ -2,8 +2,9 @@ import { setTimeout } from "node:timers/promises";
 import { averageOf, type WorkCounts, type Work } from "./work-counts.ts";
 import { COUNTS_PATH, type RawCounts } from "./raw-counts.ts";
 
-/** The time between two reads of the counters, until they stop changing. */
+/** The time between two reads of the counters, until they stop changing, and how many must be alike. */
 const PAUSE_MS = 10;
+const ALIKE = 4;
 
 /** Calls an instrumented Worker, and reads what the calls have cost. */
 export class CountingClient {
@@ -32,13 +33,22 @@ export class CountingClient {
 
   /** Returns what was counted since the last call, once no more work is in progress. */
   async take(): Promise<RawCounts> {
+    await this.quiet();
+    return this.read("POST");
+  }
+
+  /** Waits until no more work is in progress. */
+  async quiet(): Promise<void> {
     let before = "";
-    for (;;) {
-      const now = JSON.stringify(await this.send(200, "GET", COUNTS_PATH));
-      if (now === before) return (await this.send(200, "POST", COUNTS_PATH)) as RawCounts;
+    for (let alike = 0; alike < ALIKE; await setTimeout(PAUSE_MS)) {
+      const now = JSON.stringify(await this.read("GET"));
+      alike = now === before ? alike + 1 : 1;
       before = now;
-      await setTimeout(PAUSE_MS);
     }
+  }
+
+  protected async read(method: "GET" | "POST"): Promise<RawCounts> {
+    return (await this.send(200, method, COUNTS_PATH)) as RawCounts;
   }
 
   /**

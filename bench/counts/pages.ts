@@ -3,7 +3,7 @@ import type { WorkCounts } from "./work-counts.ts";
 import { rounds } from "./rounds.ts";
 
 export const PAGE_ITEMS = 100;
-const ITEMS = 300;
+const ITEMS = 150;
 /** No other measurement uses this cell. */
 const CELL = "3";
 

@@ -24,7 +24,13 @@ interface D1Counts {
   rowsWritten: number;
 }
 
-export type RawCounts = Record<ObjectKind, ObjectCounts> & { d1: D1Counts };
+export type RawCounts = Record<ObjectKind, ObjectCounts> & {
+  d1: D1Counts;
+  /** Calls of the API. */
+  worker: { requests: number };
+  /** Waits for the disk. They are counted only for the standalone server. */
+  disk?: { syncs: number };
+};
 
 const noObject = (): ObjectCounts => ({
   messages: 0,
@@ -40,6 +46,7 @@ export const emptyCounts = (): RawCounts => ({
   shard: noObject(),
   directory: noObject(),
   d1: { calls: 0, rowsRead: 0, rowsWritten: 0 },
+  worker: { requests: 0 },
 });
 
 /** The path of the counts in an instrumented Worker. GET reads them, and POST also resets them. */

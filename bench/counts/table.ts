@@ -1,24 +1,27 @@
+import { usdOfWork } from "../cost/cost.ts";
 import type { WorkCounts } from "./work-counts.ts";
 
-const columns: readonly (readonly [title: string, of: (counted: WorkCounts) => string | number | null])[] = [
+type Value = string | number | null;
+
+const columns: readonly (readonly [title: string, of: (counted: WorkCounts) => Value])[] = [
   ["system", ({ system }) => system],
   ["work", ({ work }) => work],
   ["shards", ({ shards, system }) => (system === "leasehold" ? shards : null)],
   ["claims", ({ claims }) => (claims === 0 ? null : claims)],
-  ["touched", ({ shardsTouched, system }) => (system === "leasehold" ? shardsTouched : null)],
+  ["shards touched", ({ shardsTouched, system }) => (system === "leasehold" ? shardsTouched : null)],
   ["rounds", ({ rounds }) => rounds],
   ["messages", ({ messages }) => messages],
-  ["to the directory", ({ directoryMessages }) => directoryMessages],
   ["transactions", ({ transactions }) => transactions],
-  ["rows read", ({ rowsRead }) => rowsRead],
+  ["syncs", ({ syncs }) => syncs],
   ["rows written", ({ rowsWritten }) => rowsWritten],
-  ["of the ledger", ({ ledgerRowsWritten }) => ledgerRowsWritten],
-  ["of shards", ({ shardRowsWritten }) => shardRowsWritten],
+  ["ledger rows written", ({ ledgerRowsWritten }) => ledgerRowsWritten],
+  ["shard rows written", ({ shardRowsWritten }) => shardRowsWritten],
+  ["D1 rows written", ({ d1RowsWritten }) => d1RowsWritten],
+  ["rows read", ({ rowsRead }) => rowsRead],
+  ["D1 calls", ({ d1Calls }) => d1Calls],
   ["alarms set", ({ alarmsSet }) => alarmsSet],
   ["alarm runs", ({ alarmRuns }) => alarmRuns],
-  ["D1 calls", ({ d1Calls }) => d1Calls],
-  ["D1 rows read", ({ d1RowsRead }) => d1RowsRead],
-  ["D1 rows written", ({ d1RowsWritten }) => d1RowsWritten],
+  ["USD per million", (counted) => usdOfWork(counted) * 1e6],
 ];
 
 /** The number of columns at the start that contain text. */
@@ -30,11 +33,18 @@ export function tableOf(counted: readonly WorkCounts[]): string {
     columns.map(([title]) => title),
     columns.map((_, index) => (index < WORDS ? "---" : "---:")),
   ];
-  for (const each of counted) lines.push(columns.map(([, of]) => textOf(of(each))));
+  for (const each of counted) lines.push(columns.map(([, of]) => String(rounded(of(each), 2) ?? "–")));
   return lines.map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }
 
-function textOf(value: string | number | null): string {
-  if (value === null) return "–";
-  return typeof value === "string" ? value : String(Math.round(value * 100) / 100);
+/** A JSON array with one line for each operation. Its fields are the columns of the table. */
+export function jsonOf(counted: readonly WorkCounts[]): string {
+  const keyOf = (title: string): string => title.toLowerCase().replaceAll(" ", "_");
+  const lines = counted.map((each) =>
+    JSON.stringify(Object.fromEntries(columns.map(([title, of]) => [keyOf(title), rounded(of(each), 4)]))),
+  );
+  return `[\n${lines.join(",\n")}\n]`;
 }
+
+const rounded = (value: Value, digits: number): Value =>
+  typeof value === "number" ? Number(value.toFixed(digits)) : value;

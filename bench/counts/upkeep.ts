@@ -2,8 +2,9 @@ import type { CountedCoordinator } from "./counted-coordinator.ts";
 import { averageOf, difference, sum, type WorkCounts } from "./work-counts.ts";
 import type { RawCounts } from "./raw-counts.ts";
 
+const CLEANED_LEASES = 100;
 /** One page of the cron has room for at least twice this number of leases. */
-const LEASES = 100;
+const PULLED_LEASES = 25;
 /** No other measurement uses this cell. */
 const CELL = "4";
 
@@ -30,18 +31,23 @@ export async function countUpkeep(coordinator: CountedCoordinator, calls: number
 function lifeAlone(coordinator: CountedCoordinator, calls: number): Promise<WorkCounts> {
   return coordinator.count(coordinator.work("begin, commit and alarms, all alone", 1), calls, async () => {
     await coordinator.decide(await coordinator.begin(CELL, 1), "commit");
+    await coordinator.client.quiet();
     await coordinator.alarms();
   });
 }
 
 async function cleanUp(coordinator: CountedCoordinator): Promise<WorkCounts> {
   await coordinator.alarms();
-  const leases = await coordinator.beginMany(CELL, LEASES);
+  const leases = await coordinator.beginMany(CELL, CLEANED_LEASES);
   // Each decision also marks the lease before it as applied. The alarm handles what is left.
   for (const lease of leases) await coordinator.decide(lease, "commit");
   await coordinator.client.take();
   await coordinator.alarms();
-  return averageOf(coordinator.work("clean-up, per lease", 1), LEASES, await coordinator.client.take());
+  return averageOf(
+    coordinator.work("clean-up, per lease", 1),
+    CLEANED_LEASES,
+    await coordinator.client.take(),
+  );
 }
 
 /** Lets the cron pull all earlier leases, and the ledger delete them. */
@@ -63,9 +69,9 @@ async function perLease(
   measure: MeasureLeases,
 ): Promise<WorkCounts> {
   await clearBacklog(coordinator);
-  const once = await measure(coordinator, LEASES);
-  const twice = await measure(coordinator, 2 * LEASES);
-  return averageOf(coordinator.work(work, 1), LEASES, difference(twice, once));
+  const once = await measure(coordinator, PULLED_LEASES);
+  const twice = await measure(coordinator, 2 * PULLED_LEASES);
+  return averageOf(coordinator.work(work, 1), PULLED_LEASES, difference(twice, once));
 }
 
 const decidedBefore: MeasureLeases = async (coordinator, leases) => {

@@ -15,7 +15,7 @@ import { CELLS } from "../peers/batch.ts";
 import { ALARMS_PATH, CRON_PATH, ADVANCE_PATH } from "./raw-counts.ts";
 import { countedD1 } from "./workerd/counted-d1.ts";
 import { clockOffset, countedPorts, countMessages, takeAlarm } from "./workerd/counted-ports.ts";
-import { answerCounts } from "./workerd/counts.ts";
+import { answerCounts, counts } from "./workerd/counts.ts";
 
 export class CellLedger extends RealLedger {
   static {
@@ -96,12 +96,12 @@ function control(request: { url: string }, env: Env): Promise<void> | undefined 
 
 export default {
   fetch: async (request, env, context) => {
-    const counts = answerCounts(request);
-    if (counts !== undefined) return counts;
+    const answer = answerCounts(request);
+    if (answer !== undefined) return answer;
     const done = control(request, countedEnv(env));
-    if (done === undefined) return production.fetch(request, countedEnv(env), context);
-    await done;
-    return new Response(null, { status: 204 });
+    if (done !== undefined) return done.then(() => new Response(null, { status: 204 }));
+    counts.current.worker.requests += 1;
+    return production.fetch(request, countedEnv(env), context);
   },
   // The scheduled cron does nothing, because it would run in the middle of a count.
   scheduled: () => {},

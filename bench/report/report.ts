@@ -8,7 +8,7 @@ import { heldLoad } from "../measure/load.ts";
 import { targets } from "./targets.ts";
 import { lineChart } from "./chart.ts";
 import { figuresOf, median, ratiosOf, type Measurement } from "./figures.ts";
-import { counts, growth, growthOf } from "./own-parts.ts";
+import { growth, growthOf } from "./own-parts.ts";
 
 /** The errors of all parts except `knee`, whose last load is meant to fail. */
 export const errorsOf = (results: readonly Result[]): number =>
@@ -30,7 +30,6 @@ export function writeReport(commit: string, results: readonly Result[], folder: 
     ...load(results),
     ...knee(results),
     ...fsyncs(results),
-    ...counts(commit),
     ...growth(grown),
   ];
   writeFileSync(join(folder, "results.md"), `${sections.join("\n")}\n`);
@@ -55,7 +54,8 @@ function heading(commit: string, results: readonly Result[]): string {
   const memoryGib = Math.round(totalmem() / 2 ** 30);
   return `# Benchmark results
 
-\`npm run bench\` generates this page; [README.md](README.md) explains how to read it. Machine:
+\`npm run bench\` generates this page; [README.md](README.md) explains how to read it, and
+[counts.md](counts.md) has what does not depend on the machine. Machine:
 ${cpus().length} cores (${cpu?.model ?? "unknown"}), ${memoryGib} GiB, shared by clients, peers and databases.
 Date: ${new Date().toISOString().slice(0, 10)}. Commit: ${commit}.
 Turns: ${turns}, of which ${errors} ended with an unexpected answer.

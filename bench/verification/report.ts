@@ -290,6 +290,6 @@ function cost(results: readonly Result[], counted: readonly CallCounts[]): strin
     "",
     `A month with digests every 8 hours and all records once a week costs USD ${month.toFixed(2)}.`,
     "The duration for which the objects are awake is billed in addition.",
-    "A lease that repairs drift costs as much as any lease; see [results.md](results.md).",
+    "A lease that repairs drift costs as much as any lease; see [counts.md](counts.md).",
   );
 }

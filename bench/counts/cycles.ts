@@ -1,0 +1,53 @@
+import { weighted, type WorkCounts } from "./work-counts.ts";
+
+/** The work that follows each decision. It is counted for one lease, and is the same for all. */
+const FOLLOWING = ["clean-up, per lease", "pulls and forgets, per lease decided before"];
+const ON_SHARDS = new Set(["begin", "commit", "rollback", "cycle"]);
+
+/** Adds what the counts imply: whole cycles, and the means over random names. */
+export function withCycles(counted: readonly WorkCounts[]): WorkCounts[] {
+  const begins = counted.filter(({ work }) => work === "begin");
+  const all = [...counted, ...begins.map((begin) => cycleOf(begin, counted))];
+  const spread = all.filter(({ work, shardsTouched }) => ON_SHARDS.has(work) && shardsTouched > 1);
+  return [...all, ...spread.map((most) => meanOf(most, all))];
+}
+
+/** A begin, its commit, and all that follows until the lease is forgotten. */
+function cycleOf(begin: WorkCounts, counted: readonly WorkCounts[]): WorkCounts {
+  const commit = find(counted, { ...begin, work: "commit" });
+  const following = begin.system === "leasehold" ? FOLLOWING : [];
+  const parts = [
+    commit,
+    ...following.map((work) => find(counted, { system: "leasehold", work, claims: 1, shardsTouched: 1 })),
+  ];
+  const cycle = weighted([1, begin], ...parts.map((part) => [1, part] as const));
+  return { ...cycle, work: "cycle", rounds: (begin.rounds ?? 0) + (commit.rounds ?? 0) };
+}
+
+/**
+ * The mean over random names. Each further shard costs a call the same (docs/reference/limits.md), so the
+ * mean follows from one shard and all.
+ */
+function meanOf(most: WorkCounts, all: readonly WorkCounts[]): WorkCounts {
+  const least = find(all, { ...most, shardsTouched: 1 });
+  const shardsTouched = meanShardsTouched(most.claims, most.shards);
+  const weight = (shardsTouched - 1) / (most.shardsTouched - 1);
+  return { ...weighted([weight, most], [1 - weight, least]), shardsTouched };
+}
+
+/** The exact mean number of shards that random names touch, because the hash spreads them evenly. */
+const meanShardsTouched = (names: number, shards: number): number => shards * (1 - (1 - 1 / shards) ** names);
+
+type Key = Pick<WorkCounts, "system" | "work" | "claims" | "shardsTouched">;
+
+function find(counted: readonly WorkCounts[], { system, work, claims, shardsTouched }: Key): WorkCounts {
+  const found = counted.find(
+    (each) =>
+      each.system === system &&
+      each.work === work &&
+      each.claims === claims &&
+      each.shardsTouched === shardsTouched,
+  );
+  if (found === undefined) throw new Error(`${work} of ${claims} claims was not counted for ${system}`);
+  return found;
+}
