@@ -567,7 +567,10 @@ function limitsOf(random: Random): Partial<Limits> {
     ...(random.chance(0.3) ? { inquiryTimeoutMs: random.pick([40, 300]) } : {}),
     ...(random.chance(0.3) ? { sweepAfterMs: random.pick([50, 500]) } : {}),
     ...(random.chance(0.3) ? { maxBackoffMs: random.pick([5_000, 20_000]) } : {}),
-    ...(random.chance(0.6) ? { outcomeRetentionS: random.between(600, 900) } : {}),
+    ...(random.chance(0.3) ? { staleS: random.between(60, 1_200) } : {}),
+    ...(random.chance(0.6)
+      ? { outcomeRetentionS: random.between(600, 900), transferVerifiedS: random.between(1_500, 3_000) }
+      : {}),
     ...(random.chance(0.3) ? { pullRows: random.between(1, 5) } : {}),
   };
 }
