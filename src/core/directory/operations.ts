@@ -30,8 +30,8 @@ export const runningOperations = ({ growth, operations }: DirectoryStore): Opera
 ];
 
 /**
- * Begins an operation, unless another one is in the way. If it runs already, it begins anew, so that an end
- * that was asked for before ends nothing (A6).
+ * Begins an operation, unless another one is in the way. A reconciliation that runs already begins anew, so
+ * that an end that was asked for before ends nothing (A6). A restore goes on as it was begun.
  */
 export function beginOperation(
   { store, audit }: AuditedStore,
@@ -43,8 +43,11 @@ export function beginOperation(
     return refused("INVALID_ARGUMENT", `there is no ${operation.id}`);
   const other = inTheWayOf(operation, runningOperations(store));
   if (other !== undefined) return operationRunning(other);
-  const known = store.operations.operations.find(({ id }) => id === operation.id);
-  if (operation.kind === "restore" && known === undefined) {
+  if (operation.kind === "restore") {
+    const known = store.operations.operations.find(
+      ({ id, kind }) => id === operation.id && kind === "restore",
+    );
+    if (known !== undefined) return ok(known);
     if (audit.refusal !== undefined) return { ok: false, refusal: audit.refusal };
     audit.append(operator, {
       action: "start_restore",

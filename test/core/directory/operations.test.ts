@@ -110,9 +110,12 @@ test.each(pairs)("[A5] while a $runs runs, a $starts starts only if the table al
 test("[A5] a repeated call finds its own row, whoever makes it", async () => {
   const client = await start();
   const first = valueOf(await client.begin("restore", "a", "first"));
-  const again = valueOf(await client.begin("restore", "a", "second"));
-  expect(again).toEqual({ ...first, startedBy: "second", position: again.position });
+  expect(await client.begin("restore", "a", "second")).toEqual({ ok: true, value: first });
   expect(await client.ids()).toEqual(["a"]);
+  const shard = valueOf(await client.begin("reconciliation", "shard-1", "first"));
+  const again = valueOf(await client.begin("reconciliation", "shard-1", "second"));
+  expect(again).toEqual({ ...shard, startedBy: "second", position: again.position });
+  expect(again.position).toBeGreaterThan(shard.position);
   expect(await client.actions()).toEqual(["add_cell 1", "start_restore a"]);
 });
 
