@@ -288,9 +288,10 @@ export const limitTable = {
     unit: "ms",
     about: "the longest pause between two tries of unfinished work",
   },
+  // Runs of the cron, each a minute after the one before, must see that a lease is decided.
   outcomeRetentionS: {
     default: 86_400,
-    min: 1,
+    min: 600,
     max: 2_592_000,
     unit: "s",
     about: "how long a decided lease answers replays",

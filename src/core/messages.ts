@@ -886,7 +886,7 @@ export interface PullAnswer extends SeesDirectory {
   /** The ledger's newest point, for D1 to remember (H2). Null before its first change. */
   point: HistoryPoint | null;
   granted: OpenLease[];
-  /** The created positions of leases that were decided, except most of those that D1 never had. */
+  /** The created positions of leases that were granted up to `afterPosition` and have been decided since. */
   decided: number[];
   /** This page and the pages before it contain every change up to this position. */
   throughPosition: number;
@@ -930,8 +930,8 @@ export interface MaintainAnswer extends SeesDirectory {
   contradictions: SeenContradictions | null;
   /** Decisions that some shard has not applied yet. */
   unapplied: number;
-  /** Leases that would be stale if the cell had not renewed them (C8). */
-  sparedLeases: number;
+  /** Granted leases that are stale, without those that the cell has renewed (C8). */
+  staleLeases: number;
   /** Audit entries that D1 may not have yet. */
   auditEntries: number;
   scrub: ScrubWork;

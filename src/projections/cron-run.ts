@@ -26,9 +26,13 @@ export interface CronRun {
 /** They are enough for the marks of the cells, the run's own row, and second attempts. */
 export const END_STATEMENTS = 100;
 
-/** Whether the run may still request a page, and write it. */
-export const hasRoom = ({ database, deadlineMs, reservedStatements, runtime }: CronRun): boolean =>
-  database.statementsLeft > reservedStatements && runtime.clock.now() < deadlineMs;
+/** The most statements that write a page of a pull. */
+const PAGE_STATEMENTS = 3;
+
+/** Whether the run may still request a page, and write it after all those that are under way. */
+export const hasRoom = ({ database, deadlineMs, limits, reservedStatements, runtime }: CronRun): boolean =>
+  database.statementsLeft > reservedStatements + PAGE_STATEMENTS * limits.fanOut &&
+  runtime.clock.now() < deadlineMs;
 
 /**
  * How long a run waits for one answer of an object. The object's work continues after that. The functions

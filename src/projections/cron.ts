@@ -170,10 +170,10 @@ export async function runCron(
   });
   const { error, cellsFailed } = report;
   const statuses = new Map(visits.map(({ cell, reported }) => [cell, reported]));
-  const spared = new Map(visits.map(({ cell, sparedLeases }) => [cell, sparedLeases]));
+  const stale = new Map(visits.map(({ cell, staleLeases }) => [cell, staleLeases]));
   const authorities = directory.ok ? directory.value.authorities : null;
   const scrubbed = scrubbedParts(run.objects, visits, works);
-  await notify(env, run, { nowMs: finishedAtMs, error, cellsFailed, parts, statuses, spared, authorities });
+  await notify(env, run, { nowMs: finishedAtMs, error, cellsFailed, parts, statuses, stale, authorities });
   if (directory.ok) await continueGrowth(driver, directory.value);
   await scrub(run, scrubbed);
   return report;
@@ -374,7 +374,7 @@ async function markCells({ database, runtime }: CronRun, visits: readonly Visit[
       position: visit.position,
       visited_at_ms: visit.pages > 0 ? nowMs : null,
       at_ms: visit.completeAtMs,
-      error: visit.error ?? (visit.completeAtMs === null ? INCOMPLETE : null),
+      error: visit.error ?? (visit.completeAtMs === null && !visit.isOvertaken ? INCOMPLETE : null),
       contradicted_at_ms: visit.contradictions?.lastAtMs ?? null,
       contradictions: visit.contradictions?.count ?? null,
       closed_at_ms: hasNothingLeft(visit) ? nowMs : null,

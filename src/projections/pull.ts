@@ -30,6 +30,8 @@ export interface PullResult {
   /** What the ledger has seen of the directory. */
   directory: HistoryPoint | null;
   error: string | null;
+  /** Whether another run has moved the cursor, and copies what is left. */
+  isOvertaken: boolean;
 }
 
 /**
@@ -58,6 +60,7 @@ export class LedgerPull {
       completeAtMs: null,
       directory: null,
       error: null,
+      isOvertaken: false,
     };
   }
 
@@ -70,6 +73,15 @@ export class LedgerPull {
       // A bug, or a row of another version, affects only this cell.
       return this.#fail(causeOf({ cause: String(error) }));
     }
+  }
+
+  /** The cursor is somewhere else. Another run that is ahead of this one goes on with the rest. */
+  async #endEarly(): Promise<false> {
+    const cursor = await readCursor(this.#run.database, this.#target.cell);
+    if (!cursor.ok) return this.#fail(causeOf(cursor));
+    if (cursor.value > this.result.position) this.result.isOvertaken = true;
+    else this.#fail("D1 was restored during the run; the next run continues from its cursor");
+    return false;
   }
 
   #fail(error: string): false {
@@ -91,8 +103,7 @@ export class LedgerPull {
       const told = isNews ? { sent: this.#seen, point } : undefined;
       const saved = await save(database, { cell, after: this.result.position, ...page, told });
       if (!saved.ok) return this.#fail(causeOf(saved));
-      if (!saved.value)
-        return this.#fail("another run copies it, or D1 was restored; the next run continues from there");
+      if (!saved.value) return this.#endEarly();
       this.#seen = point;
       this.result.position = throughPosition;
       this.result.rows += page.granted.length;
@@ -112,6 +123,14 @@ export async function readLedgerPoint(env: Env, cell: string): Promise<Result<Hi
   const [row] = found.value;
   if (row?.seen == null) return ok(undefined);
   return ok(abovePoints(row.seen, { incarnation: 0, position: row.pulledPosition }));
+}
+
+async function readCursor(database: Database, cell: string): Promise<Result<number>> {
+  const { cellId, pulledPosition } = getTableColumns(cells);
+  const found = await database.run("read cursor", (orm) =>
+    orm.select({ pulledPosition }).from(cells).where(eq(cellId, cell)),
+  );
+  return found.ok ? ok(found.value[0]?.pulledPosition ?? 0) : found;
 }
 
 /** Requests one page. */
@@ -145,20 +164,20 @@ interface SavedPage extends Pick<PullAnswer, "granted" | "decided" | "throughPos
  */
 async function save(database: Database, page: SavedPage): Promise<Result<boolean>> {
   const { cell, after, throughPosition: through, granted, decided, told } = page;
-  const isNext = sql`
+  const isInPlace = sql`
     EXISTS (SELECT 1 FROM cells WHERE cell_id = ${cell} AND pulled_position IN (${after}, ${through}))`;
   const statements = [
-    ...(granted.length === 0 ? [] : [insertOpen(cell, granted, isNext)]),
-    ...(decided.length === 0 ? [] : [deleteDecided(cell, decided, isNext)]),
+    ...(granted.length === 0 ? [] : [insertOpen(cell, granted, isInPlace)]),
+    ...(decided.length === 0 ? [] : [deleteDecided(cell, decided, isInPlace)]),
     sql`UPDATE cells SET pulled_position = ${through}
           ${told === undefined ? sql`` : sql`, seen = ${nextSeen(told)}`}
-        WHERE cell_id = ${cell} AND ${isNext} RETURNING cell_id`,
+        WHERE cell_id = ${cell} AND ${isInPlace} RETURNING cell_id`,
   ];
   const saved = await database.run("save leases", (orm) => runBatch(orm, statements), statements.length);
   return saved.ok ? ok(saved.value.at(-1)?.length === 1) : saved;
 }
 
-const insertOpen = (cell: string, granted: readonly OpenLease[], isNext: SQL): SQL => {
+const insertOpen = (cell: string, granted: readonly OpenLease[], isInPlace: SQL): SQL => {
   const rows = granted.map(({ createdPosition, lease, createdAtMs, counts }) => {
     const { creates, destroys, replaces, missing } = counts;
     return [createdPosition, lease, createdAtMs, creates, destroys, replaces, missing];
@@ -167,14 +186,17 @@ const insertOpen = (cell: string, granted: readonly OpenLease[], isNext: SQL): S
     INSERT INTO open_leases
       (cell_id, created_position, uuid, created_at_ms, creates, destroys, replaces, missing)
     SELECT ${cell}, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6
-    FROM json_each(${JSON.stringify(rows)}) WHERE ${isNext}
-    ON CONFLICT DO NOTHING`;
+    FROM json_each(${JSON.stringify(rows)}) WHERE ${isInPlace}
+    ON CONFLICT DO UPDATE SET
+      uuid = excluded.uuid, created_at_ms = excluded.created_at_ms, creates = excluded.creates,
+      destroys = excluded.destroys, replaces = excluded.replaces, missing = excluded.missing
+    WHERE uuid <> excluded.uuid`;
 };
 
-const deleteDecided = (cell: string, decided: readonly number[], isNext: SQL): SQL => sql`
+const deleteDecided = (cell: string, decided: readonly number[], isInPlace: SQL): SQL => sql`
   DELETE FROM open_leases
   WHERE cell_id = ${cell} AND created_position IN (SELECT value FROM json_each(${JSON.stringify(decided)}))
-    AND ${isNext}`;
+    AND ${isInPlace}`;
 
 /** Keeps the stored point if another run has replaced it, because the ledger has not confirmed that one. */
 function nextSeen({ sent, point }: { sent: HistoryPoint | null; point: HistoryPoint }): SQL {

@@ -30,8 +30,8 @@ export interface Visit extends PullResult {
   removed: RemovalEnd | null;
   /** Decisions that some shard has not applied yet. Null: the ledger has not said. */
   unapplied: number | null;
-  /** Leases that would be stale if the cell had not renewed them (C8). Null: the ledger has not said. */
-  sparedLeases: number | null;
+  /** Granted leases that are stale. Null: the ledger has not said. */
+  staleLeases: number | null;
   /** The audit entries that D1 may not have yet. Null: the ledger has not said. */
   auditEntries: number | null;
   /** Null: the ledger has not said. */
@@ -97,6 +97,7 @@ const NOT_PULLED: PullResult = {
   completeAtMs: null,
   directory: null,
   error: "the projection in D1 cannot be reached",
+  isOvertaken: false,
 };
 
 /** How long after its last page a run still wakes ledgers. Then the next run is due. */
@@ -115,7 +116,7 @@ async function wake(
       isRemoved,
       removed: null,
       unapplied: null,
-      sparedLeases: null,
+      staleLeases: null,
       auditEntries: null,
       scrub: null,
       isLost: null,
@@ -132,7 +133,7 @@ async function wake(
   );
   const error = pulled.error ?? (woken.kind === "ok" ? null : causeOf(woken));
   if (error !== null) run.runtime.log("cell_failed", { cell, error });
-  const { directory, auditEntries, scrub, removed, unapplied, sparedLeases } =
+  const { directory, auditEntries, scrub, removed, unapplied, staleLeases } =
     woken.kind === "ok" ? woken.value : NOT_SAID;
   const reported = woken.kind === "ok" ? reportOf(woken.value) : undefined;
   const contradictions = woken.kind === "ok" ? woken.value.contradictions : null;
@@ -142,7 +143,7 @@ async function wake(
     isRemoved,
     removed,
     unapplied,
-    sparedLeases,
+    staleLeases,
     directory,
     auditEntries,
     scrub,
@@ -159,7 +160,7 @@ const NOT_SAID = {
   scrub: null,
   removed: null,
   unapplied: null,
-  sparedLeases: null,
+  staleLeases: null,
 } as const;
 
 /** A cell that is being removed has no one left to report. */

@@ -238,16 +238,21 @@ export async function approveRemoval(
 /** Reasons for which the claims of the cell may not be those of the export any more. */
 const OUTDATED = new Set(["EXPORT_DIFFERS", "CONCURRENT_CHANGE"]);
 
+const isOutdated = (error: unknown): boolean => isLeaseholdError(error) && OUTDATED.has(error.reason ?? "");
+
 function notStarted({ io }: Context, id: string, path: string, error: unknown): CommandError {
   const { message = messageOf(error), exitCode } = failureOf(error, io.signal.aborted);
-  const isOutdated = isLeaseholdError(error) && OUTDATED.has(error.reason ?? "");
-  const advice = isOutdated
+  const advice = isOutdated(error)
     ? `${path} is not an export of what the cell has now: give the name of another file`
     : `${path} has the export: keep it. The same command goes on with it`;
   return new CommandError(
     `the removal of cell ${id} has not started: ${message.replace(/\.$/, "")}. ${advice}`,
     exitCode === exitCodes.ok ? exitCodes.failed : exitCode,
-    [isOutdated ? removeLine(id) : `${commandLine("cells", "remove", id, "--export", path)} --reason TEXT`],
+    [
+      isOutdated(error)
+        ? removeLine(id)
+        : `${commandLine("cells", "remove", id, "--export", path)} --reason TEXT`,
+    ],
   );
 }
 
@@ -273,6 +278,8 @@ async function release(context: Context, id: string, reason: string, path?: stri
         await err.write(`${released} claims released, ${step.claims_left} left\n`);
       if (step.state === "REMOVED" && step.released_claims === 0) return released;
     } catch (error) {
+      // The claims have changed since they were compared.
+      if (path !== undefined && isOutdated(error)) throw notStarted(context, id, path, error);
       failures += 1;
       if (signal.aborted || failures === MOST_FAILURES || !mayPass(error))
         throw interrupted(context, id, released, error, path);

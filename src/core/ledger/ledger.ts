@@ -289,7 +289,7 @@ export class Ledger implements LedgerCalls {
               const { lease, createdAtMs, counts } = this.#part.store.leaseOf(row, now);
               return { lease, createdPosition: row.created_position, createdAtMs, counts };
             }),
-            // A lease that was granted later was decided before the projection could have it.
+            // The projection never had a lease that was granted and decided since.
             decided: rows.flatMap((row) =>
               row.decided === 1 && row.created_position <= afterPosition ? [row.created_position] : [],
             ),
@@ -323,10 +323,7 @@ export class Ledger implements LedgerCalls {
         reported: this.#part.statusReports.last,
         contradictions: this.#part.contradictions.seen,
         unapplied: this.#part.deliveries.unapplied,
-        sparedLeases: this.#part.store.sparedLeases(
-          this.#part.ports.clock.now(),
-          this.#part.limits.staleS * 1_000,
-        ),
+        staleLeases: this.#part.begins.counts(this.#part.ports.clock.now()).staleLeases,
         auditEntries: this.#part.audit.count,
         scrub: this.#part.scrub.work,
         directory: this.#part.directory.point ?? null,

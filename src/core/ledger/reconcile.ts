@@ -355,6 +355,15 @@ export class LedgerReconciler {
     });
   }
 
+  /**
+   * A claim that the cell got before the removal started may be among what was lost. Unless names were
+   * released, the claims are compared again (X2). The approval is void, because it names an older position.
+   */
+  #undoStart(): void {
+    if (this.#part.store.cellState() !== "REMOVING" || this.#part.store.removal?.released !== 0) return;
+    this.#part.store.setCellState("DRAINING", this.#part.ports.clock.now());
+  }
+
   /** The directory knows that the cell was removed, so it stays removed (X5). Steps end what is open. */
   #remove(end: RemovalEnd): void {
     if (this.#part.store.cellState() === "REMOVED") return;
@@ -376,6 +385,7 @@ export class LedgerReconciler {
       this.#part.store.revoke(revokedKeys, this.#part.limits.maxRevokedKeys);
       this.#part.store.raiseStateVersion(STATE_VERSION_MARGIN);
       this.#part.transferStore.markRebuilt();
+      this.#undoStart();
       if (removedAtMs !== null) this.#remove({ atMs: removedAtMs, operator });
       // It needs no room (O3), because a ledger that is lost hands out no entries.
       this.#part.audit.append(operator, {

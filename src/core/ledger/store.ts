@@ -193,16 +193,6 @@ export class LedgerStore {
     );
   }
 
-  /** Counts the granted leases that would be stale if their cell had not renewed them (C8). */
-  sparedLeases(nowMs: number, staleMs: number): number {
-    const [spared] = this.#sql.all<{ n: number }>(
-      `SELECT count(*) AS n FROM lease INDEXED BY lease_by_renewal
-        WHERE decided = 0 AND renewed_at_ms > ?1 AND created_at_ms <= ?1`,
-      nowMs - staleMs,
-    );
-    return spared?.n ?? 0;
-  }
-
   /**
    * Returns granted leases after a position, in the order of their grants. Transfers are none of them: nobody
    * but their own calls decides them (Y1).

@@ -54,7 +54,7 @@ const changedMeanwhile: RouteError = {
 const removing: RouteError = {
   code: "FAILED_PRECONDITION",
   reason: "CELL_REMOVING",
-  when: "An operator removes the cell. Cancel the removal first, or go on with it.",
+  when: "An operator removes the cell. Go on with its steps.",
 };
 const removed: RouteError = {
   code: "FAILED_PRECONDITION",

@@ -13,7 +13,7 @@ export type WebhookEvent = (typeof webhookEvents)[number];
 
 /** The thresholds that an operator can set, and the unit of each. */
 export const thresholdTable = {
-  stale_leases: { default: 1, min: 1, max: 1_000_000, about: "Stale leases of one cell." },
+  stale_leases: { default: 1, min: 1, max: 1_000, about: "Stale leases of one cell." },
   cell_silent: { default: 15, min: 1, max: 10_080, about: "Minutes without a report of a cell." },
   cell_drift: { default: 1, min: 1, max: 1_000_000, about: "Drifts of one kind in a cell." },
   credential_expiring: {

@@ -16,8 +16,8 @@ export interface RunFacts {
   parts: ReadonlyMap<string, boolean>;
   /** The authorities of client certificates. Null: the directory did not answer. */
   authorities: readonly { name: string; expiresAtMs: number }[] | null;
-  /** How many leases of each cell would be stale if it had not renewed them. Null: no answer. */
-  spared: ReadonlyMap<string, number | null>;
+  /** How many leases of each cell are stale. Null: its ledger did not answer. */
+  stale: ReadonlyMap<string, number | null>;
   /** What each cell said of itself last. Null: nothing. Undefined: its ledger did not answer. */
   statuses: ReadonlyMap<string, ReportedStatus | null | undefined>;
 }
