@@ -295,7 +295,7 @@ test("[X3] [H7] a ledger that accepts a loss has no approval any more", async ()
 
 test("[X3] [H7] a step rolls back a lease of a reconciled ledger that would claim a name", async () => {
   const c = await start();
-  await own(c, "1", ["ada"]);
+  await own(c, "1", ["ada", "eve"]);
   // The begin has a hold, but the ledger never grants it.
   let exchanges = 0;
   c.fate = ({ from, method }): Fate => {
@@ -305,11 +305,12 @@ test("[X3] [H7] a step rolls back a lease of a reconciled ledger that would clai
   };
   await begin(c, "1", ["bob"]);
   c.ledger("1").restart();
-  c.fate = ({ method }): Fate => (method === "inquire" || method === "listCellClaims" ? "lose" : "deliver");
+  c.fate = ({ method }): Fate => (method === "inquire" ? "lose" : "deliver");
   await drain(c);
   await c.pass(1_000);
-  expect(await approve(c, { records: 1 })).toEqual(done);
-  expect(await step(c)).toMatchObject({ ok: false });
+  expect(await approve(c, { records: 2 })).toEqual(done);
+  expect(await step(c, 1)).toMatchObject({ ok: true, value: { released: 1 } });
+  await c.pass(1_000);
   expect(c.holds()).toHaveLength(1);
   expect(await acceptLoss(c)).toMatchObject({ ok: true, value: { leases: 1 } });
   c.fate = () => "deliver";
@@ -317,6 +318,24 @@ test("[X3] [H7] a step rolls back a lease of a reconciled ledger that would clai
   await c.pass(120_000);
   expect(claimsOf(c, "1")).toEqual([]);
   expect(c.holds()).toEqual([]);
+});
+
+test("[X3] [H7] a ledger that has released nothing before its loss compares the claims again", async () => {
+  const c = await start();
+  await own(c, "1", ["ada"]);
+  await drain(c);
+  expect(await approve(c, { records: 1 })).toEqual(done);
+  c.fate = ({ method }): Fate => (method === "listCellClaims" ? "lose" : "deliver");
+  expect(await step(c)).toMatchObject({ ok: false });
+  expect(await status(c)).toMatchObject({ state: "REMOVING" });
+  expect(await acceptLoss(c)).toMatchObject({ ok: true });
+  c.fate = () => "deliver";
+  expect(await status(c)).toMatchObject({ state: "DRAINING", removal: null });
+  expect(await step(c)).toMatchObject({ ok: false, refusal: { reason: "CONCURRENT_CHANGE" } });
+  expect(claimsOf(c, "1")).toHaveLength(1);
+  expect(await approve(c, { records: 1 })).toEqual(done);
+  await finish(c);
+  expect(claimsOf(c, "1")).toEqual([]);
 });
 
 test("[X4] [H4] a step tells what a shard refuses it for", async () => {
