@@ -39,7 +39,6 @@ export const WORKER: readonly string[] = [
   "@peculiar/utils",
   "asn1js",
   "drizzle-orm",
-  "hono",
   "jose",
   "pvtsutils",
   "pvutils",

@@ -28,13 +28,7 @@ const GRPC: readonly string[] = [
 ];
 
 /** The npm packages whose code is in the program. It needs no others. */
-const BUNDLES: ReadonlySet<string> = new Set([
-  ...WORKER,
-  ...GRPC,
-  "@hono/node-server",
-  "commander",
-  "recheck",
-]);
+const BUNDLES: ReadonlySet<string> = new Set([...WORKER, ...GRPC, "commander", "recheck"]);
 
 /**
  * Writes the program into `folder`, and returns the packages in it. It is a build of its own, because it

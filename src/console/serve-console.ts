@@ -7,12 +7,12 @@ import {
 import type { AccessUser } from "../auth/access-verifier.ts";
 import { decodeUtf8 } from "../auth/base64url.ts";
 import { errorCodes } from "../core/refusal.ts";
-import type { Env } from "../env.ts";
 import { accessRefusal } from "../http/access-refusal.ts";
-import { rawPath } from "../http/address.ts";
+import { pathOf } from "../http/address.ts";
 import { readInTime } from "../http/body.ts";
 import { deploymentOf, type Deployment } from "../http/deployment.ts";
 import { secured } from "../http/headers.ts";
+import type { HttpAnswer, Incoming, RequestContext } from "../http/incoming.ts";
 import { sentence } from "../http/problem.ts";
 import type { Trace } from "../http/trace.ts";
 import { InternalApi, type Serve } from "../http/internal-api.ts";
@@ -26,32 +26,34 @@ import { SignInLimit } from "./sign-in-limit.ts";
 import { styleBytes, stylePath } from "./style.ts";
 import type { Outcome } from "./view.ts";
 
-/** A request of the console, and what it runs in. */
-export interface ConsoleRequest {
-  request: Request;
-  env: Env;
-  trace: Trace;
-  /** Serves a request of the API inside the process. */
-  serve: Serve;
-}
-
 /** The largest form, sign-in included. */
 const MAX_FORM_BYTES = 16_384;
 
 type Body = string | Uint8Array | null;
 
-/** Serves every path under `/console`. */
-export async function serveConsole({ request, env, trace, serve }: ConsoleRequest): Promise<Response> {
+/**
+ * Serves every path under `/console`.
+ *
+ * @param serve serves a request of the API inside the process
+ */
+export async function serveConsole(
+  { incoming, env, trace }: RequestContext,
+  serve: Serve,
+): Promise<HttpAnswer> {
   trace.route = "console";
-  const path = rawPath(request.url);
-  const send = (status: number, body: Body, headers: Record<string, string>): Response =>
-    new Response(request.method === "HEAD" ? null : body, { status, headers: ofConsole(headers, trace) });
+  const { method } = incoming;
+  const path = pathOf(incoming.target);
+  const send = (status: number, body: Body, headers: Record<string, string>): HttpAnswer => ({
+    status,
+    headers: ofConsole(headers, trace),
+    body,
+  });
   if (path === stylePath)
     return send(200, styleBytes, {
       "content-type": "text/css; charset=utf-8",
       "cache-control": "public, max-age=31536000, immutable",
     });
-  if (request.method !== "GET" && request.method !== "HEAD" && request.method !== "POST")
+  if (method !== "GET" && method !== "HEAD" && method !== "POST")
     return send(405, "This path only supports GET, HEAD, POST.\n", {
       "content-type": "text/plain; charset=utf-8",
       allow: "GET, HEAD, POST",
@@ -64,32 +66,32 @@ export async function serveConsole({ request, env, trace, serve }: ConsoleReques
   let session: ConsoleSession | undefined;
   let formToken = "";
 
-  const url = new URL(request.url);
-  function showPage(page: Page, headers: Record<string, string> = {}): Response {
+  const url = new URL(incoming.target, "https://console.invalid");
+  function showPage(page: Page, headers: Record<string, string> = {}): HttpAnswer {
     const shell = { path, search: url.searchParams.get("q") ?? "", session, formToken };
     return send(page.status ?? 200, documentOf(page, shell), {
       "content-type": "text/html; charset=utf-8",
       ...headers,
     });
   }
-  const redirect = (location: string, headers: Record<string, string> = {}): Response =>
+  const redirect = (location: string, headers: Record<string, string> = {}): HttpAnswer =>
     send(303, null, { location, ...headers });
 
   let form: URLSearchParams | undefined;
-  if (request.method === "POST") {
-    if (!isOwnOrigin(request))
+  if (method === "POST") {
+    if (!isOwnOrigin(incoming))
       return showPage({
         ...noticePage("Refused", "This form does not come from a page of this console. Nothing was done."),
         status: 403,
       });
-    const read = await readForm(request, deployment);
+    const read = await readForm(incoming, deployment);
     if (typeof read === "string") return showPage({ ...noticePage("Refused", read), status: 400 });
     form = read;
   }
 
   if (path === "/console/sign-in" && form !== undefined) {
-    if (isPlain(request)) return showPage(signInPage(PLAIN, 400));
-    const address = request.headers.get("cf-connecting-ip");
+    if (isPlain(incoming)) return showPage(signInPage(PLAIN, 400));
+    const address = incoming.header("cf-connecting-ip") ?? null;
     const limit = limitOf(deployment);
     const waitS = limit.waitS(address, nowMs);
     if (waitS !== undefined)
@@ -110,14 +112,14 @@ export async function serveConsole({ request, env, trace, serve }: ConsoleReques
     const refusal = await accessRefusal(deployment, principal.value, undefined, true, () => {});
     if (refusal !== undefined)
       return showPage(signInPage(sentence(refusal.detail), refusal.code === "UNAUTHENTICATED" ? 401 : 503));
-    const cookie = sessionCookie(request, await sessions.start(principal.value, role, nowMs));
+    const cookie = sessionCookie(incoming, await sessions.start(principal.value, role, nowMs));
     return redirect("/console", { "set-cookie": cookie });
   }
 
-  const text = sessionTextOf(request);
+  const text = sessionTextOf(incoming);
   let found = text === undefined ? undefined : await sessions.read(text, nowMs);
-  const assertion = request.headers.get("cf-access-jwt-assertion");
-  if (found === undefined && deployment.access !== undefined && assertion !== null) {
+  const assertion = incoming.header("cf-access-jwt-assertion");
+  if (found === undefined && deployment.access !== undefined && assertion !== undefined) {
     const user = await deployment.access.verify(assertion, nowMs);
     if (!user.ok)
       return showPage(signInPage(sentence(user.refusal.detail), errorCodes[user.refusal.code].status));
@@ -125,17 +127,17 @@ export async function serveConsole({ request, env, trace, serve }: ConsoleReques
   }
   if (found === undefined) {
     const why = text === undefined ? undefined : "Your session has ended. Sign in again.";
-    const status = request.method === "POST" ? 401 : 200;
+    const status = method === "POST" ? 401 : 200;
     return showPage(
       signInPage(why, status),
-      text === undefined ? {} : { "set-cookie": endedCookie(request) },
+      text === undefined ? {} : { "set-cookie": endedCookie(incoming) },
     );
   }
   trace.principal = principalOf(found);
   const refusal = await accessRefusal(deployment, trace.principal, undefined, true, () => {});
   if (refusal?.code === "UNAUTHENTICATED")
     return showPage(signInPage(`${sentence(refusal.detail)} Your session has ended.`, 401), {
-      "set-cookie": endedCookie(request),
+      "set-cookie": endedCookie(incoming),
     });
   session = found;
   formToken = await sessions.formToken(found);
@@ -145,7 +147,7 @@ export async function serveConsole({ request, env, trace, serve }: ConsoleReques
       status: 403,
     });
   if (path === "/console/sign-out")
-    return redirect("/console", form === undefined ? {} : { "set-cookie": endedCookie(request) });
+    return redirect("/console", form === undefined ? {} : { "set-cookie": endedCookie(incoming) });
   if (path === "/console/sign-in") return redirect("/console");
 
   const outcome: Outcome = await pageAt(path, form !== undefined, {
@@ -199,12 +201,12 @@ const noticePage = (title: string, text: string): Page => ({
 });
 
 /** Reads a form. A text says why it was refused. */
-async function readForm(request: Request, deployment: Deployment): Promise<URLSearchParams | string> {
-  const type = request.headers.get("content-type") ?? "";
+async function readForm(incoming: Incoming, deployment: Deployment): Promise<URLSearchParams | string> {
+  const type = incoming.header("content-type") ?? "";
   if (!/^application\/x-www-form-urlencoded *(;|$)/i.test(type)) return "This is not a form.";
   const { bodyReadMs } = deployment.config.limits;
   const rules = { bodyBytes: MAX_FORM_BYTES, bodyReadMs };
-  const bytes = await readInTime(request, rules, deployment.clock);
+  const bytes = await readInTime(incoming, rules, deployment.clock);
   if (!bytes.ok)
     return bytes.refusal.reason === "BODY_TOO_LARGE"
       ? `The form is larger than ${MAX_FORM_BYTES} bytes.`

@@ -1,58 +1,11 @@
 import { ok, refused, type Result } from "../core/refusal.ts";
-import { parameterNames, type Route } from "./contract/route.ts";
 import { fieldPath } from "./json.ts";
 import { tooManyItems, type Bounds } from "./list-limits.ts";
 
-/** The path as it was sent, before it is decoded. */
-export function rawPath(url: string): string {
-  const start = url.indexOf("/", url.indexOf("://") + 3);
-  const path = start < 0 ? "/" : url.slice(start);
-  const end = path.search(/[?#]/);
-  return end < 0 ? path : path.slice(0, end);
-}
-
-/** The place of a parameter among the segments of a route's path. */
-interface PathParameter {
-  name: string;
-  index: number;
-  /** True if the parameter takes this segment and all that follow. */
-  isRest: boolean;
-}
-
-export function pathParametersOf(route: Pick<Route, "path" | "rest">): PathParameter[] {
-  const [last] = parameterNames(route).slice(-1);
-  return [...route.path.split("/").entries()].flatMap(([index, part]) => {
-    const name = /^\{(\w+)\}$/.exec(part)?.[1];
-    return name === undefined ? [] : [{ name, index, isRest: route.rest === true && name === last }];
-  });
-}
-
-/** Reads the parameters of a path that matches the route. They stay percent-encoded. */
-export function rawParameters(parameters: readonly PathParameter[], path: string): Map<string, string> {
-  const segments = path.split("/");
-  return new Map(
-    parameters.map(({ name, index, isRest }) => [
-      name,
-      (isRest ? segments.slice(index).join("/") : segments[index]) ?? "",
-    ]),
-  );
-}
-
-/**
- * The patterns that hono routes to this route. A rest may be empty, which hono's fast router cannot express
- * in the same pattern.
- */
-export function routingPaths({ path, rest }: Pick<Route, "path" | "rest">): string[] {
-  const pattern = path.replaceAll(/\{(\w+)\}/g, ":$1");
-  return rest ? [`${pattern}{.+}`, pattern.replace(/:\w+$/, "")] : [pattern];
-}
-
-/** Makes a test for whether a path, as it was sent, matches the route. */
-export function isPathOf({ path, rest }: Pick<Route, "path" | "rest">): (sent: string) => boolean {
-  const literal = path.replaceAll(".", "\\.");
-  const segments = rest ? literal.replace(/\{\w+\}$/, "[^]*") : literal;
-  const pattern = new RegExp(`^${segments.replaceAll(/\{\w+\}/g, "[^/]+")}$`);
-  return (sent) => pattern.test(sent);
+/** The path of a target as it was sent, before it is decoded. */
+export function pathOf(target: string): string {
+  const end = target.search(/[?#]/);
+  return end < 0 ? target : target.slice(0, end);
 }
 
 export function decodeParameters(raw: ReadonlyMap<string, string>): Result<Record<string, string>> {
@@ -67,12 +20,12 @@ export function decodeParameters(raw: ReadonlyMap<string, string>): Result<Recor
 
 /** Parses the query. A parameter has one value, except those with a bound, which always get a list. */
 export function parseQuery(
-  url: string,
+  target: string,
   { items }: Pick<Bounds, "items">,
 ): Result<Record<string, string | string[]>> {
   const query = new Map<string, string | string[]>();
-  const start = url.indexOf("?");
-  const text = start < 0 ? "" : url.slice(start + 1).replace(/#.*$/s, "");
+  const start = target.indexOf("?");
+  const text = start < 0 ? "" : target.slice(start + 1).replace(/#.*$/s, "");
   for (const pair of text.split("&")) {
     if (pair === "") continue;
     const [rawName = "", ...rest] = pair.split("=");

@@ -5,10 +5,10 @@ import { ok, type Result } from "../core/refusal.ts";
 import type { WaitUntil } from "../runtime.ts";
 import { accessRefusal } from "./access-refusal.ts";
 import { ambientRefusal, crossSiteRefusal } from "./ambient-refusal.ts";
-import { bridgedCertificateOf, certificateOf } from "./certificate.ts";
+import { bridgedCertificateOf } from "./certificate.ts";
 import type { Deployment } from "./deployment.ts";
+import type { Incoming } from "./incoming.ts";
 import type { PageTokens } from "./page-token.ts";
-import { vouchedPrincipal } from "./vouched.ts";
 
 /** In which Cloudflare Access sends its tokens. */
 const ACCESS_HEADER = "cf-access-jwt-assertion";
@@ -26,26 +26,25 @@ export interface Authenticated {
  */
 export async function authenticate(
   deployment: Deployment,
-  request: Request,
+  incoming: Incoming,
   waitUntil: WaitUntil,
   api: "json" | "wire",
 ): Promise<Result<Authenticated>> {
   const signed = deployment.signed();
   if (!signed.ok) return signed;
   const { keys, tokens } = signed.value;
-  const vouched = vouchedPrincipal(request);
-  if (vouched !== undefined) return ok({ principal: vouched, tokens });
-  const bearer = bearerOf(request.headers.get("authorization") ?? undefined);
+  if (incoming.principal !== undefined) return ok({ principal: incoming.principal, tokens });
+  const bearer = bearerOf(incoming.header("authorization"));
   const principal =
     bearer === undefined
-      ? await withoutBearer(deployment, request, waitUntil, api)
+      ? await withoutBearer(deployment, incoming, waitUntil, api)
       : isWebToken(bearer)
         ? await bearerOfToken(deployment, bearer, waitUntil)
         : await keys.verify(bearer, deployment.clock.now());
   if (!principal.ok) return principal;
   const { role } = principal.value;
   const caller =
-    role === "bridge" ? await behindBridge(deployment, request, principal.value, waitUntil) : principal;
+    role === "bridge" ? await behindBridge(deployment, incoming, principal.value, waitUntil) : principal;
   return caller.ok ? ok({ principal: caller.value, tokens }) : caller;
 }
 
@@ -63,28 +62,28 @@ async function bearerOfToken(
 /** The caller of a request without a key or token in `Authorization`. */
 async function withoutBearer(
   deployment: Deployment,
-  request: Request,
+  incoming: Incoming,
   waitUntil: WaitUntil,
   api: "json" | "wire",
 ): Promise<Result<Principal>> {
-  if (request.headers.has("authorization")) return keyMissing;
-  const added = api === "json" ? await addedToken(deployment, request, waitUntil) : undefined;
-  return added ?? holderOf(deployment, request, waitUntil, api);
+  if (incoming.header("authorization") !== undefined) return keyMissing;
+  const added = api === "json" ? await addedToken(deployment, incoming, waitUntil) : undefined;
+  return added ?? holderOf(deployment, incoming, waitUntil, api);
 }
 
 /** Recognizes the token that a proxy has added. Undefined: there is none, or no issuer names the header. */
 async function addedToken(
   deployment: Deployment,
-  request: Request,
+  incoming: Incoming,
   waitUntil: WaitUntil,
 ): Promise<Result<Principal> | undefined> {
-  const token = request.headers.get(ACCESS_HEADER);
-  if (token === null) return undefined;
+  const token = incoming.header(ACCESS_HEADER);
+  if (token === undefined) return undefined;
   const view = await deployment.directory.view(waitUntil);
   if (!view.ok) return view;
   const { identities } = view.value;
   if (!identities.issuers.some(({ tokenHeader }) => tokenHeader === ACCESS_HEADER)) return undefined;
-  const refusal = ambientRefusal(request);
+  const refusal = ambientRefusal(incoming);
   if (refusal !== undefined) return { ok: false, refusal };
   const verifier = await deployment.verifiers.tokens();
   return verifier.verify(token, identities, deployment.clock.now(), ACCESS_HEADER);
@@ -93,16 +92,16 @@ async function addedToken(
 /** The holder of the client certificate, if the request has nothing else. */
 async function holderOf(
   deployment: Deployment,
-  request: Request,
+  incoming: Incoming,
   waitUntil: WaitUntil,
   api: "json" | "wire",
 ): Promise<Result<Principal>> {
-  const certificate = certificateOf(request);
+  const certificate = incoming.certificate();
   if (!certificate.ok) return certificate;
   if (certificate.value === undefined) return keyMissing;
   // Changes over the wire need media types for which a browser asks first, and nothing answers that. Its
   // calls may come through proxies that pass on the origin of a page, so they are not checked.
-  const refusal = api === "json" ? crossSiteRefusal(request) : undefined;
+  const refusal = api === "json" ? crossSiteRefusal(incoming) : undefined;
   if (refusal !== undefined) return { ok: false, refusal };
   return holderOfDer(deployment, certificate.value, waitUntil);
 }
@@ -121,11 +120,11 @@ async function holderOfDer(
 /** A bridge may do nothing itself, so one that passes on no certificate is refused by every route. */
 async function behindBridge(
   deployment: Deployment,
-  request: Request,
+  incoming: Incoming,
   bridge: Principal,
   waitUntil: WaitUntil,
 ): Promise<Result<Principal>> {
-  const certificate = bridgedCertificateOf(request.headers);
+  const certificate = bridgedCertificateOf(incoming.header("client-cert"));
   if (!certificate.ok) return certificate;
   if (certificate.value === undefined) return ok(bridge);
   const refusal = await accessRefusal(deployment, bridge, undefined, false, waitUntil);

@@ -1,14 +1,11 @@
-import type { Context } from "hono";
 import { isAllowed } from "../auth/policy.ts";
 import type { Principal } from "../auth/principal.ts";
 import { HISTORY_HEADER } from "../core/history.ts";
 import type { HistoryPoint } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
-import type { Env } from "../env.ts";
-import type { WaitUntil } from "../runtime.ts";
 import { accessRefusal, notAllowed } from "./access-refusal.ts";
 import { authenticate } from "./authenticate.ts";
-import { decodeParameters, parseQuery, pathParametersOf, rawParameters, rawPath } from "./address.ts";
+import { decodeParameters, parseQuery } from "./address.ts";
 import { readBody, sizeBeforeReading } from "./body.ts";
 import { routes, type RouteId } from "./contract.ts";
 import type { Route } from "./contract/route.ts";
@@ -16,17 +13,16 @@ import { deploymentOf, logOf, type Deployment } from "./deployment.ts";
 import type { Handler } from "./handler.ts";
 import { secured } from "./headers.ts";
 import { readHistoryHeader } from "./history-header.ts";
+import type { HttpAnswer, Incoming, RequestContext } from "./incoming.ts";
 import { JSON_TYPE, jsonAnswer } from "./json-answer.ts";
 import { jsonLines, openLines, type Lines } from "./lines.ts";
 import { boundsOf } from "./list-limits.ts";
 import type { PageTokens } from "./page-token.ts";
-import { problemResponse, type Failure } from "./problem.ts";
+import { problemAnswer, type Failure } from "./problem.ts";
 import { NO_BODY, requestListsOf, type RequestLists } from "./request-lists.ts";
 import { acceptsEvents, EVENT_STREAM, eventLines, type ServerSentEvent } from "./server-sent-events.ts";
 import type { Trace } from "./trace.ts";
 import { validate } from "./validate.ts";
-
-export type App = { Bindings: Env; Variables: { trace: Trace } };
 
 interface Identified {
   principal: Principal | null;
@@ -41,79 +37,67 @@ interface Input {
   seen?: HistoryPoint;
 }
 
+/** Carries out a request of one route, with the parameters of its path as they were sent. */
+export type Bound = (context: RequestContext, parameters: ReadonlyMap<string, string>) => Promise<HttpAnswer>;
+
 /**
- * Makes hono's handler of a route. Every request takes the same steps: verify the key (401), check role and
- * cell (403), wait for room in the caller's fair share (429), check the form (400, 408, 413, 415), check for
+ * Binds the handler of a route. Every request takes the same steps: verify the key (401), check role and cell
+ * (403), wait for room in the caller's fair share (429), check the form (400, 408, 413, 415), check for
  * revocation (401), then run the handler. No object is called before the check for revocation, so the answers
  * of the earlier steps don't reveal what exists.
  */
-export function bind<Id extends RouteId>(
-  routeId: Id,
-  handler: Handler<Id>,
-): (context: Context<App>) => Promise<Response> {
+export function bind<Id extends RouteId>(routeId: Id, handler: Handler<Id>): Bound {
   const route: Route = routes[routeId];
-  const pathParameters = pathParametersOf(route);
   const lists = requestListsOf(route);
   // `Call` and `Answer` derive the handler's types from this route's schemas, which this generic code cannot
   // express.
   const handle = handler as unknown as (call: unknown) => Promise<Result<AnyAnswer>>;
-  return async (context) => {
-    const trace = context.get("trace");
+  return async (context, raw) => {
+    const { incoming, env, trace, waitUntil } = context;
     trace.route = routeId;
-    const raw = rawParameters(pathParameters, rawPath(context.req.url));
-    const waitUntil = waitUntilOf(context);
-    const result = await serve(route, lists, context, raw, waitUntil, (deployment, identified, input) =>
+    const result = await serve(route, lists, context, raw, (deployment, identified, input) =>
       handle({
         routeId,
         requestId: trace.requestId,
         deployment,
         waitUntil,
-        signal: context.req.raw.signal,
-        accept: context.req.header("accept"),
+        get signal() {
+          return incoming.closed;
+        },
+        accept: incoming.header("accept"),
         ...identified,
         ...input,
       }),
     );
     if (!result.ok) return fail(result.refusal, trace);
-    if ("events" in result.value) return openEvents(result.value.events, trace, context);
-    const { status, body, headers } = result.value;
+    if ("events" in result.value) return openEvents(result.value.events, context);
+    const { status, body, headers = {} } = result.value;
     const { mediaType, lines } = route.responses[status] ?? {};
     const isEncoded = body instanceof ReadableStream;
-    if (mediaType === undefined && !isEncoded)
-      return jsonAnswer(body, status, headers ?? {}, trace.requestId);
+    if (mediaType === undefined && !isEncoded) return jsonAnswer(body, status, headers, trace.requestId);
     const made =
       lines === true
-        ? await openLines(body as Lines<unknown>, jsonLines, trace, logOf(context.env))
+        ? await openLines(body as Lines<unknown>, jsonLines, trace, logOf(env))
         : ok(isEncoded ? body : String(body));
     if (!made.ok) return fail(made.refusal, trace);
     const type = mediaType === undefined ? JSON_TYPE : `${mediaType}; charset=utf-8`;
-    return new Response(made.value, {
+    return {
       status,
       headers: secured({ "content-type": type, ...headers }, trace.requestId),
-    });
+      body: made.value,
+    };
   };
 }
 
 async function openEvents(
   events: Lines<ServerSentEvent>,
-  trace: Trace,
-  context: Context<App>,
-): Promise<Response> {
-  const made = await openLines(events, eventLines, trace, logOf(context.env));
+  { env, trace }: RequestContext,
+): Promise<HttpAnswer> {
+  const made = await openLines(events, eventLines, trace, logOf(env));
   if (!made.ok) return fail(made.refusal, trace);
   // Without it, a proxy such as nginx would keep events back until it has a whole buffer.
   const headers = { "content-type": EVENT_STREAM, "x-accel-buffering": "no" };
-  return new Response(made.value, { headers: secured(headers, trace.requestId) });
-}
-
-/** Outside of the Workers runtime, nothing drops the work of a request. */
-export function waitUntilOf(context: Context<App>): WaitUntil {
-  try {
-    const { executionCtx } = context;
-    return (work) => executionCtx.waitUntil(work);
-  } catch {
-    return () => {};
-  }
+  return { status: 200, headers: secured(headers, trace.requestId), body: made.value };
 }
 
 type AnyAnswer =
@@ -125,14 +109,13 @@ type Handle = (deployment: Deployment, identified: Identified, input: Input) => 
 async function serve(
   route: Route,
   lists: RequestLists,
-  context: Context<App>,
+  context: RequestContext,
   raw: ReadonlyMap<string, string>,
-  waitUntil: WaitUntil,
   handle: Handle,
 ): Promise<Result<AnyAnswer>> {
+  const { incoming, trace, waitUntil } = context;
   const deployment = deploymentOf(context.env);
-  const trace = context.get("trace");
-  const identified = await identify(route, context, deployment, trace, waitUntil);
+  const identified = await identify(route, context, deployment);
   const traced = deployment.tracing?.begin(trace, waitUntil);
   if (!identified.ok) return identified;
 
@@ -141,7 +124,7 @@ async function serve(
     return refused("PERMISSION_DENIED", notAllowed(principal));
 
   const work = async (): Promise<Result<AnyAnswer>> => {
-    const input = await readInput(route, lists, context, deployment, raw);
+    const input = await readInput(route, lists, incoming, deployment, raw);
     if (!input.ok) return input;
     const { cell } = input.value.params as { cell?: string };
     const refusal = await accessRefusal(deployment, principal, cell, route.group === "parts", waitUntil);
@@ -153,20 +136,18 @@ async function serve(
     return answer;
   };
   if (principal === null) return work();
-  const sizeBytes = sizeBeforeReading(context.req.raw);
+  const sizeBytes = sizeBeforeReading(incoming);
   const run = await deployment.fairShares.run(principal, sizeBytes, waitUntil, work);
   return run.ok ? run.value : run;
 }
 
 async function identify(
   route: Route,
-  context: Context<App>,
+  { incoming, trace, waitUntil }: RequestContext,
   deployment: Deployment,
-  trace: Trace,
-  waitUntil: WaitUntil,
 ): Promise<Result<Identified>> {
   if (route.roles === "anyone") return ok({ principal: null, tokens: null });
-  const authenticated = await authenticate(deployment, context.req.raw, waitUntil, "json");
+  const authenticated = await authenticate(deployment, incoming, waitUntil, "json");
   if (authenticated.ok) trace.principal = authenticated.value.principal;
   return authenticated;
 }
@@ -174,7 +155,7 @@ async function identify(
 async function readInput(
   route: Route,
   lists: RequestLists,
-  context: Context<App>,
+  incoming: Incoming,
   deployment: Deployment,
   raw: ReadonlyMap<string, string>,
 ): Promise<Result<Input>> {
@@ -183,21 +164,19 @@ async function readInput(
   if (!decoded.ok) return decoded;
   const params = validate(route.params, decoded.value, "path");
   if (!params.ok) return params;
-  const parsed = parseQuery(context.req.url, boundsOf(lists.query, limits));
+  const parsed = parseQuery(incoming.target, boundsOf(lists.query, limits));
   if (!parsed.ok) return parsed;
   const wantsEvents =
-    route.events !== undefined &&
-    context.req.method !== "HEAD" &&
-    acceptsEvents(context.req.header("accept"));
-  const lastId = wantsEvents ? context.req.header("last-event-id") : undefined;
+    route.events !== undefined && incoming.method !== "HEAD" && acceptsEvents(incoming.header("accept"));
+  const lastId = wantsEvents ? incoming.header("last-event-id") : undefined;
   const resumed = lastId === undefined ? {} : { [route.events?.parameter ?? ""]: lastId };
   const query = validate(route.query, { ...parsed.value, ...resumed }, "query");
   if (!query.ok) return query;
-  const history = context.req.header(HISTORY_HEADER);
+  const history = incoming.header(HISTORY_HEADER);
   const seen = readHistoryHeader(route.history === true ? history : undefined);
   if (!seen.ok) return seen;
   const expected = route.body ?? NO_BODY;
-  const json = await readBody(context.req.raw, expected, {
+  const json = await readBody(incoming, expected, {
     limits,
     bounds: boundsOf(lists.body, limits),
     clock: deployment.clock,
@@ -214,8 +193,8 @@ async function readInput(
   });
 }
 
-export function fail(failure: Failure, trace: Trace): Response {
+export function fail(failure: Failure, trace: Trace): HttpAnswer {
   trace.code = failure.code;
   if (failure.reason !== undefined) trace.reason = failure.reason;
-  return problemResponse(failure, trace.requestId);
+  return problemAnswer(failure, trace.requestId);
 }

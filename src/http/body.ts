@@ -3,12 +3,10 @@ import type { Limits } from "../core/limits.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { RouteBody } from "./contract/route.ts";
 import type { WallClock } from "../runtime.ts";
+import type { Incoming, Reading } from "./incoming.ts";
 import { parseJson } from "./json.ts";
 import type { Bounds } from "./list-limits.ts";
 import type { Failure } from "./problem.ts";
-
-/** Bodies up to this size are read in one call. Longer ones are counted while they are read. */
-const SMALL_BYTES = 65_536;
 
 interface BodyRules {
   limits: Limits;
@@ -21,16 +19,16 @@ interface BodyRules {
  * checked before anything in it is parsed, and its `bounds` before any value of it is built.
  */
 export async function readBody(
-  request: Request,
+  incoming: Incoming,
   { required }: RouteBody,
   { limits, bounds, clock }: BodyRules,
 ): Promise<Result<unknown>> {
-  const isJson = isJsonBody(request);
+  const isJson = isJsonBody(incoming);
   if (required && !isJson) return notJson();
-  const encoding = request.headers.get("content-encoding") ?? "identity";
+  const encoding = incoming.header("content-encoding") ?? "identity";
   if (encoding.toLowerCase() !== "identity")
     return unsupported("the body must not be compressed; send it without `Content-Encoding`");
-  const bytes = await readInTime(request, limits, clock);
+  const bytes = await readInTime(incoming, limits, clock);
   if (!bytes.ok) return bytes;
   if (bytes.value.length === 0 && !required) return ok(undefined);
   if (!isJson) return notJson();
@@ -43,34 +41,28 @@ export async function readBody(
 const COMPRESSION = 8;
 
 /** About how large a message is, before its body is read. Undefined if the caller doesn't say it. */
-export function sizeBeforeReading(request: Request): number | undefined {
-  const { headers, method } = request;
+export function sizeBeforeReading(incoming: Incoming): number | undefined {
+  const { method } = incoming;
   if (method === "GET" || method === "HEAD") return 0;
-  const declared = headers.get("content-length");
-  // Only such a request is asked for its body, because that makes a stream, which takes time in Node.
-  if (declared === null) return request.body === null ? 0 : undefined;
-  const isCompressed = headers.has("content-encoding") || headers.has("grpc-encoding");
+  const declared = incoming.header("content-length");
+  if (declared === undefined) return incoming.hasBody ? undefined : 0;
+  const isCompressed =
+    (incoming.header("content-encoding") ?? incoming.header("grpc-encoding")) !== undefined;
   const sizeBytes = Number(declared);
   if (!(sizeBytes >= 0)) return undefined;
   return isCompressed ? COMPRESSION * sizeBytes : sizeBytes;
 }
 
-export const isJsonBody = ({ headers }: Request): boolean =>
-  /^application\/json *(; *charset="?utf-8"? *)?$/i.test(headers.get("content-type") ?? "");
-
-/** A body that is being read. `cancel` stops it, as far as that is possible. */
-interface Reading {
-  bytes: Promise<Result<Uint8Array>>;
-  cancel: () => void;
-}
+export const isJsonBody = (incoming: Incoming): boolean =>
+  /^application\/json *(; *charset="?utf-8"? *)?$/i.test(incoming.header("content-type") ?? "");
 
 /** Stops waiting at the deadline. Otherwise a caller who sends a byte now and then keeps a connection. */
 export async function readInTime(
-  request: Request,
+  incoming: Incoming,
   { bodyBytes, bodyReadMs }: Pick<Limits, "bodyBytes" | "bodyReadMs">,
   clock: WallClock,
 ): Promise<Result<Uint8Array>> {
-  const reading = startReading(request, bodyBytes);
+  const reading = incoming.read(bodyBytes);
   if (reading === undefined) return ok(new Uint8Array());
   return new Promise((resolve) => {
     const cancelTimer = clock.after(bodyReadMs, () => {
@@ -85,27 +77,6 @@ export async function readInTime(
         resolve(bytes);
       });
   });
-}
-
-/**
- * Reads at most `maxBytes`, whatever Content-Length says. It never holds much more than that, or than a small
- * body, in memory. Undefined: there is no body.
- */
-function startReading(request: Request, maxBytes: number): Reading | undefined {
-  const declared = request.headers.get("content-length");
-  if (declared === "0") return undefined;
-  if (declared === null || !(Number(declared) <= SMALL_BYTES)) {
-    const { body } = request;
-    return body === null ? undefined : readChunks(body, maxBytes);
-  }
-  // Nearly all bodies are small: reading them in one call is faster than by chunk, and in Node the stream
-  // costs a quarter of a request. HTTP ends a body at its declared length, so it cannot be longer.
-  return { bytes: readAtOnce(request, maxBytes), cancel: () => {} };
-}
-
-async function readAtOnce(request: Request, maxBytes: number): Promise<Result<Uint8Array>> {
-  const bytes = new Uint8Array(await request.arrayBuffer());
-  return bytes.length > maxBytes ? tooLarge(maxBytes) : ok(bytes);
 }
 
 /** Counts bytes while reading, and cancels the stream at the limit. */
@@ -140,11 +111,15 @@ export function joined(chunks: readonly Uint8Array[], length: number): Uint8Arra
   return bytes;
 }
 
-const CUT_SHORT = refused("INVALID_ARGUMENT", "the body ended before its declared length; send it again", {
-  field: "body",
-});
+export const CUT_SHORT = refused(
+  "INVALID_ARGUMENT",
+  "the body ended before its declared length; send it again",
+  {
+    field: "body",
+  },
+);
 
-const tooLarge = (maxBytes: number): Result<never> => {
+export const tooLarge = (maxBytes: number): Result<never> => {
   const detail = `the body is larger than ${maxBytes} bytes (limit \`body_bytes\`); split the request`;
   return refused("RESOURCE_EXHAUSTED", detail, { reason: "BODY_TOO_LARGE" });
 };

@@ -1,17 +1,7 @@
 import { ok, refused, type Result } from "../core/refusal.ts";
 
-const certificates = new WeakMap<Request, Uint8Array>();
-
-/**
- * Makes the API treat this request as one of the holder of a certificate in DER. The servers of Node call it
- * once TLS has verified the certificate. Nothing that arrives from outside is the same object, so nobody else
- * can present one.
- */
-export const presentCertificate = (request: Request, der: Uint8Array): void =>
-  void certificates.set(request, der);
-
 /** What Cloudflare says about the client's certificate (`request.cf`). */
-interface TlsClientAuth {
+export interface TlsClientAuth {
   certPresented?: string;
   /** `SUCCESS`, `NONE`, or `FAILED:` with the reason. */
   certVerified?: string;
@@ -20,15 +10,8 @@ interface TlsClientAuth {
   certRFC9440TooLarge?: boolean;
 }
 
-/**
- * Returns the certificate in DER whose holder TLS has proved to be the sender of the request. Headers say
- * nothing here, because everybody can send them. Undefined: there is none, or Cloudflare has not verified it.
- */
-export function certificateOf(request: Request): Result<Uint8Array | undefined> {
-  const presented = certificates.get(request);
-  if (presented !== undefined) return ok(presented);
-  // The runtime of Workers sets `cf`, or a Worker with a service binding to this one, which can say anything.
-  const { tlsClientAuth } = (request as { cf?: { tlsClientAuth?: TlsClientAuth } }).cf ?? {};
+/** Returns the client's certificate in DER. Undefined: there is none, or Cloudflare has not verified it. */
+export function certificateOf(tlsClientAuth: TlsClientAuth | undefined): Result<Uint8Array | undefined> {
   if (tlsClientAuth === undefined) return ok(undefined);
   const { certPresented, certVerified, certRevoked, certRFC9440 = "", certRFC9440TooLarge } = tlsClientAuth;
   if (certPresented !== "1" || certVerified !== "SUCCESS" || certRevoked === "1") return ok(undefined);
@@ -47,9 +30,8 @@ export function certificateOf(request: Request): Result<Uint8Array | undefined> 
  * Returns the certificate in `Client-Cert` (RFC 9440), which is that of a client of a bridge. Only the bearer
  * of a bridge key may be believed. Undefined: the client had none.
  */
-export function bridgedCertificateOf(headers: Headers): Result<Uint8Array | undefined> {
-  const text = headers.get("client-cert");
-  if (text === null) return ok(undefined);
+export function bridgedCertificateOf(text: string | undefined): Result<Uint8Array | undefined> {
+  if (text === undefined) return ok(undefined);
   const der = decoded(text);
   return der === undefined
     ? refused(

@@ -15,10 +15,7 @@ const ALWAYS = {
   "strict-transport-security": "max-age=31536000",
 };
 
-/**
- * Returns all headers of an answer, from those that are its own, in lower case. An answer gets them when it
- * is made: to change the headers of one that is made costs several times as much.
- */
+/** Returns all headers of an answer, from those that are its own, in lower case. */
 export const secured = (
   own: Readonly<Record<string, string>>,
   requestId: string,

@@ -1,10 +1,11 @@
 import type * as z from "zod";
 import type { Principal } from "../auth/principal.ts";
-import { errorCodes } from "../core/refusal.ts";
+import { errorCodes, ok } from "../core/refusal.ts";
 import { routes, type RouteId, type Routes } from "./contract.ts";
 import type { Route } from "./contract/route.ts";
 import type { problem } from "./contract/schemas.ts";
-import { vouchFor } from "./vouched.ts";
+import type { HttpAnswer, Incoming } from "./incoming.ts";
+import { JSON_TYPE } from "./json-answer.ts";
 
 export type Problem = z.input<typeof problem>;
 
@@ -26,7 +27,7 @@ export interface Sent {
 }
 
 /** Serves a request as the API does. */
-export type Serve = (request: Request) => Response | Promise<Response>;
+export type Serve = (incoming: Incoming) => Promise<HttpAnswer>;
 
 /**
  * Calls the routes of the API inside the process, with a principal that is already verified. The API checks
@@ -36,16 +37,9 @@ export class InternalApi {
   readonly #serve: Serve;
   readonly #principal: Principal;
   readonly #requestId: string;
-  readonly #headers: Readonly<Record<string, string>>;
 
-  constructor(
-    serve: Serve,
-    principal: Principal,
-    requestId: string,
-    headers: Readonly<Record<string, string>> = {},
-  ) {
+  constructor(serve: Serve, principal: Principal, requestId: string) {
     this.#serve = serve;
-    this.#headers = headers;
     this.#principal = principal;
     this.#requestId = requestId;
   }
@@ -53,33 +47,35 @@ export class InternalApi {
   async call<Id extends RouteId>(id: Id, sent: Sent = {}): Promise<Answer<AnswerOf<Id>>> {
     const [dots] = Object.entries(sent.params ?? {}).find(([, value]) => isDots(value)) ?? [];
     if (dots !== undefined) return { ok: false, problem: dotsProblem(dots, this.#requestId) };
-    const response = await this.#send(routes[id], sent);
-    // Read as bytes, because workerd warns about text whose media type does not declare it.
-    const text = new TextDecoder().decode(await response.arrayBuffer());
-    if (response.ok)
-      return {
-        ok: true,
-        value: (isJson(response) ? JSON.parse(text) : text) as AnswerOf<Id>,
-      };
-    return { ok: false, problem: JSON.parse(text) as Problem };
+    const { status, headers, body } = await this.#serve(this.#request(routes[id], sent));
+    const text = await new Response(body as string).text();
+    if (status >= 400) return { ok: false, problem: JSON.parse(text) as Problem };
+    const isJson = headers["content-type"]?.includes("json") === true;
+    return { ok: true, value: (isJson ? JSON.parse(text) : text) as AnswerOf<Id> };
   }
 
-  #send({ method, path }: Route, { params = {}, query = {}, body }: Sent): Response | Promise<Response> {
+  #request({ method, path }: Route, { params = {}, query = {}, body }: Sent): Incoming {
     const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ""));
-    const url = new URL(filled, "https://internal.invalid");
+    const search = new URLSearchParams();
     for (const [name, value] of Object.entries(query))
-      for (const each of [value ?? []].flat()) if (each !== "") url.searchParams.append(name, each);
-    const request = new Request(url, {
+      for (const each of [value ?? []].flat()) if (each !== "") search.append(name, each);
+    const bytes = body === undefined ? undefined : new TextEncoder().encode(JSON.stringify(body));
+    const sent: Record<string, string> = {
+      "x-request-id": this.#requestId,
+      ...(bytes === undefined ? {} : { "content-type": JSON_TYPE, "content-length": String(bytes.length) }),
+    };
+    return {
       method,
-      headers: {
-        ...this.#headers,
-        "x-request-id": this.#requestId,
-        ...(body === undefined ? {} : { "content-type": "application/json" }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    vouchFor(request, this.#principal);
-    return this.#serve(request);
+      target: `${filled}?${search.toString()}`,
+      isTls: true,
+      hasBody: bytes !== undefined,
+      closed: new AbortController().signal,
+      principal: this.#principal,
+      header: (name) => sent[name],
+      headers: () => new Headers(sent),
+      read: () => bytes && { bytes: Promise.resolve(ok(bytes)), cancel: () => {} },
+      certificate: () => ok(undefined),
+    };
   }
 }
 
@@ -95,6 +91,3 @@ const dotsProblem = (param: string, requestId: string): Problem => ({
     "Use `POST /v1/records/lookup`.",
   request_id: requestId,
 });
-
-const isJson = (response: Response): boolean =>
-  response.headers.get("content-type")?.includes("json") === true;

@@ -1,4 +1,5 @@
 import { secured } from "./headers.ts";
+import type { HttpAnswer } from "./incoming.ts";
 
 export const JSON_TYPE = "application/json";
 
@@ -10,8 +11,8 @@ export const jsonAnswer = (
   status: number,
   headers: Readonly<Record<string, string>>,
   requestId: string,
-): Response =>
-  new Response(jsonText(body), {
-    status,
-    headers: secured({ "content-type": JSON_TYPE, ...headers }, requestId),
-  });
+): HttpAnswer => ({
+  status,
+  headers: secured({ "content-type": JSON_TYPE, ...headers }, requestId),
+  body: jsonText(body),
+});

@@ -2,6 +2,7 @@ import type * as z from "zod";
 import { errorCodes, type Conflict, type Reason, type Refusal } from "../core/refusal.ts";
 import { toApiOperation } from "./api-operation.ts";
 import type { routeFacts } from "./contract/schemas.ts";
+import type { HttpAnswer } from "./incoming.ts";
 import { jsonAnswer } from "./json-answer.ts";
 
 /** A refusal with the fields that only HTTP needs. */
@@ -34,7 +35,7 @@ export const statusOfReason: Readonly<Partial<Record<Reason, number>>> = {
 };
 
 /** Makes the answer for a failure. Every 4xx and 5xx answer is such a problem (RFC 9457). */
-export function problemResponse(failure: Failure, requestId: string): Response {
+export function problemAnswer(failure: Failure, requestId: string): HttpAnswer {
   const status = statusOf(failure);
   return jsonAnswer(problemOf(failure, requestId), status, headersOf(failure, status), requestId);
 }

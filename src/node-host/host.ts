@@ -9,12 +9,15 @@ import {
 } from "../core/methods.ts";
 import type { Ports } from "../core/ports.ts";
 import type { Env, Namespace } from "../env.ts";
-import { app, refuseUnparsed } from "../http/app.ts";
+import { refuseUnparsed, serve } from "../http/app.ts";
 import { deploy } from "../http/deployment.ts";
+import type { HttpAnswer, Incoming } from "../http/incoming.ts";
 import type { Failure } from "../http/problem.ts";
+import { sendRequest } from "../http/web-request.ts";
 import { makeDirectory, makeLedger, makeShard } from "../objects/make.ts";
 import { withoutQuotes } from "../projections/failure.ts";
 import { runCron, type CronReport } from "../projections/cron.ts";
+import type { WaitUntil } from "../runtime.ts";
 import { AlarmQueue } from "./alarm-queue.ts";
 import { SqliteD1 } from "./d1.ts";
 import type { SqliteDatabase } from "./sqlite-database.ts";
@@ -38,11 +41,7 @@ export interface HostOptions {
 }
 
 /** Unfinished work goes on after its request. Whoever waits for it gets its error. */
-const CONTEXT = {
-  waitUntil: (work: Promise<unknown>) => void work.catch(() => {}),
-  passThroughOnException: () => {},
-  props: {},
-};
+const waitUntil: WaitUntil = (work) => void work.catch(() => {});
 
 interface Namespaces {
   ledgers: HostedNamespace;
@@ -95,12 +94,17 @@ export class Host {
     return this.#env;
   }
 
-  async dispatch(request: Request): Promise<Response> {
-    return app.fetch(request, this.#env, CONTEXT);
+  serve(incoming: Incoming): Promise<HttpAnswer> {
+    return serve(incoming, this.#env, waitUntil);
+  }
+
+  /** Carries out a request of this process, with the client's certificate in DER if TLS has verified it. */
+  dispatch(request: Request, certificate?: Uint8Array): Promise<Response> {
+    return sendRequest(request, certificate, (incoming) => this.serve(incoming));
   }
 
   /** Makes the answer to something that could not be parsed as a request. */
-  refuse(failure: Failure): Response {
+  refuse(failure: Failure): HttpAnswer {
     return refuseUnparsed(failure, this.#env);
   }
 

@@ -15,7 +15,7 @@ export const countedIn = (unread: MessageBudget): typeof ServerResponse =>
     bytes = 0;
     #isFollowed = false;
 
-    // hono calls `write` and `end` in no other way.
+    // `sendAnswer` calls `write` and `end` in no other way.
     override write(chunk: unknown): boolean {
       const isTaken = super.write(chunk);
       if (!isTaken && !isShared(chunk)) this.#count();

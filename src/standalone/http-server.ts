@@ -1,4 +1,3 @@
-import { getRequestListener } from "@hono/node-server";
 import {
   createServer,
   STATUS_CODES,
@@ -12,18 +11,20 @@ import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { TLSSocket, TlsOptions } from "node:tls";
 import { MessageBudget } from "../grpc/message-budget.ts";
-import { presentCertificate } from "../http/certificate.ts";
+import { WRONG_HOST } from "../http/app.ts";
+import type { HttpAnswer, Incoming } from "../http/incoming.ts";
 import type { Failure } from "../http/problem.ts";
 import { MAX_CONNECTIONS } from "./connection-limit.ts";
 import { boundedBy } from "./bounded-request.ts";
 import { announceClose, Connections } from "./connections.ts";
 import { countedIn } from "./counted-answer.ts";
+import { NodeRequest, sendAnswer } from "./node-request.ts";
 
 interface Application {
   /** Carries out a request, as the Worker does. */
-  dispatch(request: Request): Promise<Response>;
+  serve(incoming: Incoming): Promise<HttpAnswer>;
   /** Makes the answer to something that could not be parsed as a request. */
-  refuse(failure: Failure): Response;
+  refuse(failure: Failure): HttpAnswer;
 }
 
 interface Tls {
@@ -93,26 +94,21 @@ export class HttpServer {
   ): Promise<HttpServer> {
     const limits = { ...LIMITS, ...given };
     const certificates = new WeakMap<Socket, Buffer>();
-    const answer = getRequestListener(
-      async (request, { incoming, outgoing }) => {
-        const sent = incoming as IncomingMessage;
-        const failure = faultOf(sent);
-        const asked = lacksHost(sent) ? wrongHost() : asSent(request, sent);
-        const certificate = certificates.get(sent.socket);
-        if (certificate !== undefined) presentCertificate(asked, certificate);
-        const answered = await (failure === undefined
-          ? application.dispatch(asked)
-          : application.refuse(failure));
-        // The caller is still sending the body. Another request would have to wait for the end of it.
-        if (!sent.complete) announceClose(outgoing as ServerResponse);
-        return answered;
-      },
-      // HTTP/1.0 needs no `Host`, and health checks of load balancers send none.
-      { hostname: "localhost", errorHandler: (error) => application.dispatch(refusedRequest(error)) },
-    );
+    const answer = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
+      const failure = faultOf(incoming);
+      const answered = await (failure === undefined
+        ? application.serve(new NodeRequest(incoming, outgoing, certificates.get(incoming.socket)))
+        : application.refuse(failure));
+      // The caller is still sending the body. Another request would have to wait for the end of it.
+      if (!incoming.complete) announceClose(outgoing);
+      await sendAnswer(answered, outgoing);
+    };
     const connections = new Connections();
     const listener: RequestListener = (incoming, outgoing) =>
-      connections.began(incoming, outgoing, () => void answer(incoming, outgoing));
+      connections.began(incoming, outgoing, () => {
+        // An answer that breaks off must not look like a whole one.
+        answer(incoming, outgoing).catch(() => outgoing.destroy());
+      });
     const options: ServerOptions = {
       headersTimeout: limits.headersMs,
       requestTimeout: limits.headersMs + bodyReadMs + LATER_MS,
@@ -123,6 +119,8 @@ export class HttpServer {
       ServerResponse: countedIn(new MessageBudget(Infinity, limits.unreadBytes)),
       // The application refuses such a request, with a problem.
       requireHostHeader: false,
+      // Node would take the first of two `Host` headers, and a proxy the last.
+      joinDuplicateHeaders: true,
     };
     // Node's types lack the option of its TLS sockets that `httpAllowHalfOpen` sets for others.
     const tlsOptions = { ...options, ...tlsOptionsOf(tls), allowHalfOpen: true };
@@ -142,16 +140,16 @@ export class HttpServer {
       const certificate = verifiedCertificate(socket);
       if (certificate !== undefined) certificates.set(socket, certificate);
     });
-    const tell = async (socket: Socket, failure: Failure): Promise<void> =>
-      connections.end(socket, await textOf(application.refuse(failure)));
+    const tell = (socket: Socket, failure: Failure): void =>
+      connections.end(socket, textOf(application.refuse(failure)));
     // Node would answer with a status only, even if a request is running whose answer this would replace.
     server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
-      if (connections.fail(socket)) void tell(socket, failureOf(error, limits));
+      if (connections.fail(socket)) tell(socket, failureOf(error, limits));
     });
     // Node would close the connection without an answer. It doesn't look after the socket any more.
     server.on("connect", (_incoming, socket: Socket) => {
       socket.on("error", () => socket.destroy());
-      if (connections.fail(socket)) void tell(socket, NO_PROXY);
+      if (connections.fail(socket)) tell(socket, NO_PROXY);
       else socket.destroy();
     });
     server.on("checkExpectation", listener);
@@ -201,41 +199,14 @@ const tlsOptionsOf = (tls: Tls | undefined): TlsOptions => {
 const verifiedCertificate = (socket: TLSSocket): Buffer | undefined =>
   socket.authorized ? socket.getPeerX509Certificate()?.raw : undefined;
 
-/** A path with a segment of dots, which a URL would leave out. */
-const DOTS = /\/(?:\.|%2e){1,2}(?:[/?#]|$)/i;
-
-/** Gives a request the path as it was sent, because that is what the application routes by. */
-function asSent(request: Request, { url = "", headers }: IncomingMessage): Request {
-  if (!url.startsWith("/") || !DOTS.test(url)) return request;
-  return Object.defineProperty(request, "url", { value: `http://${headers.host || "localhost"}${url}` });
-}
-
-const lacksHost = ({ httpVersion, headers }: IncomingMessage): boolean =>
-  httpVersion === "1.1" && !headers.host;
-
-/** Stands for a request whose `Host` is missing or wrong. The application refuses it. */
-const wrongHost = (): Request =>
-  new Request("http://localhost/no-such-target", { headers: { host: "not a host" } });
-
-/**
- * Stands for a request whose URL cannot be built, because of its `Host` or its target. The application
- * refuses it like any other request, with a log line and an id.
- */
-function refusedRequest(error: unknown): Request {
-  // A URL is only refused as a whole because of its host.
-  const isHost = error instanceof Error && (error.cause !== undefined || /host/i.test(error.message));
-  return isHost
-    ? wrongHost()
-    : new Request("http://localhost/no-such-target", { headers: { host: "localhost" } });
-}
-
 const fault = (detail: string): Failure => ({ code: "INVALID_ARGUMENT", detail, field: "request" });
 
 /** Checks what the parser leaves to the server. */
-function faultOf({ httpVersionMajor, url = "" }: IncomingMessage): Failure | undefined {
+function faultOf({ httpVersion, httpVersionMajor, headers, url = "" }: IncomingMessage): Failure | undefined {
   // The parser also accepts HTTP/0.9 with headers, and HTTP/2.0 in the form of HTTP/1.
   if (httpVersionMajor !== 1) return fault("the request must be HTTP/1.1 or HTTP/1.0");
-  // A `Request` cannot have such a URL.
+  // HTTP/1.0 needs no `Host`, and health checks of load balancers send none.
+  if (httpVersion === "1.1" && !headers.host) return WRONG_HOST;
   if (/^[^/?#]+:\/\/[^/?#]*@/.test(url)) return fault("the URL of a request must not contain credentials");
   return undefined;
 }
@@ -264,12 +235,11 @@ function failureOf(
 }
 
 /** An answer as it is sent. */
-async function textOf(response: Response): Promise<string> {
-  const body = await response.text();
-  const headers = [...response.headers, ["content-length", Buffer.byteLength(body)], ["connection", "close"]];
-  const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`);
-  const { status } = response;
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${lines.join("")}\r\n${body}`;
+function textOf({ status, headers, body }: HttpAnswer): string {
+  const text = typeof body === "string" ? body : "";
+  const all = { ...headers, "content-length": Buffer.byteLength(text), connection: "close" };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${lines.join("")}\r\n${text}`;
 }
 
 /** A host and a port, as they are in a URL. */

@@ -7,7 +7,6 @@ import { join, resolve } from "node:path";
 import { readConfig } from "../config.ts";
 import type { GrpcServer } from "../grpc/grpc-server.ts";
 import { requestSend } from "../grpc/request-send.ts";
-import { presentCertificate } from "../http/certificate.ts";
 import { Host, type HostOptions } from "../node-host/host.ts";
 import { connectionLimit } from "./connection-limit.ts";
 import { backUp, type BackedUp, type BackupSource } from "./backup.ts";
@@ -185,14 +184,6 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
   };
 }
 
-/** Carries out requests of clients, with the certificates that TLS has verified. */
-export const presentedTo =
-  (host: Pick<Host, "dispatch">) =>
-  (request: Request, certificate: Buffer | undefined): Promise<Response> => {
-    if (certificate !== undefined) presentCertificate(request, certificate);
-    return host.dispatch(request);
-  };
-
 /** It is loaded only if it is used. */
 async function startGrpc(
   { host: name, grpc, tls }: StandaloneOptions,
@@ -209,7 +200,7 @@ async function startGrpc(
       tls,
       connections,
       limits: { readMs },
-      send: requestSend(INTERNAL_URL, presentedTo(host)),
+      send: requestSend(INTERNAL_URL, (request, certificate) => host.dispatch(request, certificate)),
     });
   } catch (error) {
     throw listenError(name, grpc.port, error as NodeJS.ErrnoException, "--grpc-port");

@@ -1,5 +1,6 @@
 import { v4 as newUuid } from "uuid";
-import { problemResponse } from "../http/problem.ts";
+import { problemAnswer, type Failure } from "../http/problem.ts";
+import { responseOf } from "../http/web-request.ts";
 import type { TestClock } from "./clock.ts";
 import type { Fault, FaultRegistry, ObservedCall } from "./faults.ts";
 import { addressOf, type Operation } from "./operations.ts";
@@ -155,5 +156,6 @@ function unavailable({ operation, uuid }: ObservedCall): Response {
   const requestId = newUuid();
   const detail = `the cell's ledger cannot be reached${advice[operation] ?? ""}`;
   const leaseUuid = operation === "begin" && uuid !== null ? { leaseUuid: uuid } : {};
-  return problemResponse({ code: "UNAVAILABLE", detail, retryAfterMs: 1_000, ...leaseUuid }, requestId);
+  const failure: Failure = { code: "UNAVAILABLE", detail, retryAfterMs: 1_000, ...leaseUuid };
+  return responseOf(problemAnswer(failure, requestId));
 }

@@ -1,5 +1,5 @@
-import { isPathOf, pathParametersOf, rawParameters, rawPath } from "../http/address.ts";
-import { routeIds, routes, type RouteId } from "../http/contract.ts";
+import { routes, type RouteId } from "../http/contract.ts";
+import { findRoute } from "../http/route-table.ts";
 
 /**
  * The kind of a call. `list` reads a cell's leases. `records` reads a cell's names, in pages, as digests or
@@ -41,21 +41,13 @@ const operations: Partial<Record<RouteId, Operation>> = {
   digestRecords: "records",
 };
 
-const known = routeIds.map((id) => ({
-  id,
-  method: routes[id].method,
-  isPath: isPathOf(routes[id]),
-  parameters: pathParametersOf(routes[id]),
-}));
-
 export function addressOf(method: string, url: string): Addressed {
-  const path = rawPath(url);
-  const route = known.find((each) => each.method === method && each.isPath(path));
+  const route = findRoute(method, new URL(url).pathname);
   if (route === undefined) return { operation: "other", cell: null, uuid: null };
-  const parameters = rawParameters(route.parameters, path);
+  const { id, parameters } = route;
   return {
-    operation: operations[route.id] ?? "other",
+    operation: operations[id] ?? "other",
     cell: parameters.get("cell") ?? null,
-    uuid: routes[route.id].group === "leases" ? (parameters.get("uuid")?.toLowerCase() ?? null) : null,
+    uuid: routes[id].group === "leases" ? (parameters.get("uuid")?.toLowerCase() ?? null) : null,
   };
 }

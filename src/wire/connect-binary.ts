@@ -12,6 +12,7 @@ import {
   validateReadWriteMaxBytes,
 } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, errorToJsonBytes, parseTimeout } from "@connectrpc/connect/protocol-connect";
+import type { Incoming } from "../http/incoming.ts";
 import { MAX_TIMEOUT_MS } from "./deadline.ts";
 import { methods, type WireMethod } from "./methods.ts";
 import type { Caller } from "./wire-call.ts";
@@ -33,8 +34,8 @@ const binaries = new Map<WireMethod, Binary>(
 );
 
 /** Whether a request is such a call, by its headers. All other spellings of the type go to Connect-ES. */
-const isFor = ({ method, headers }: Request): boolean =>
-  method === "POST" && headers.get("content-type") === "application/proto";
+const isFor = (incoming: Incoming): boolean =>
+  incoming.method === "POST" && incoming.header("content-type") === "application/proto";
 
 interface BinaryAnswer {
   status: number;
@@ -52,15 +53,15 @@ interface BinaryCall {
 /** Answers a call. Undefined: nothing was done, because Connect-ES must refuse the call. */
 async function answer(
   method: WireMethod,
-  sent: Request,
+  sent: Incoming,
   { message, isOldest, caller }: BinaryCall,
 ): Promise<BinaryAnswer | undefined> {
-  const requestHeader = sent.headers;
+  const requestHeader = { get: (name: string) => sent.header(name) ?? null };
   const binary = binaries.get(method);
   const { timeoutMs, error } = parseTimeout(requestHeader.get("connect-timeout-ms"), MAX_TIMEOUT_MS);
   const request = error === undefined && binary && read(binary, message);
   if (!request) return undefined;
-  const waiting = timeoutMs === undefined ? undefined : startWaiting(timeoutMs, sent.signal);
+  const waiting = timeoutMs === undefined ? undefined : startWaiting(timeoutMs, sent.closed);
   try {
     const context = { caller, requestHeader, isOldest, deadline: waiting?.deadline };
     return answerOf(200, "application/proto", binary.write(await method.call(request, context)));

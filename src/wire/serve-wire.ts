@@ -12,14 +12,13 @@ import {
 } from "@connectrpc/connect/protocol";
 import { base64Encode } from "@bufbuild/protobuf/wire";
 import { ok, refused, type Result } from "../core/refusal.ts";
-import type { Env } from "../env.ts";
-import { rawPath } from "../http/address.ts";
+import { pathOf } from "../http/address.ts";
 import { authenticate } from "../http/authenticate.ts";
 import { joined, readInTime, sizeBeforeReading } from "../http/body.ts";
 import { deploymentOf, logOf, type Deployment } from "../http/deployment.ts";
 import { secured } from "../http/headers.ts";
+import type { HttpAnswer, Incoming, RequestContext } from "../http/incoming.ts";
 import type { Trace } from "../http/trace.ts";
-import type { WaitUntil } from "../runtime.ts";
 import { connectBinary } from "./connect-binary.ts";
 import { deadlineFault, MAX_TIMEOUT_MS } from "./deadline.ts";
 import { faultText } from "./message-fault.ts";
@@ -27,15 +26,9 @@ import { methods, type WireMethod } from "./methods.ts";
 import { refusalOf, type Caller } from "./wire-call.ts";
 import { faultOf, framingOf, jsonOptions, plainBody, queryMessage, type Sent } from "./wire-message.ts";
 
-/** A request of the wire, and what it runs in. */
-export interface WireRequest {
-  request: Request;
-  env: Env;
-  trace: Trace;
-  waitUntil: WaitUntil;
-}
-
 const WIRE_PATH = "/grpc";
+/** Connect takes whole URLs, of which it only reads the query. */
+const URL_OF_ALL = "https://wire.invalid";
 
 /** Undefined if the key of the request is not valid. Such a call is refused before its message is read. */
 const callerKey = createContextKey<Caller | undefined>(undefined);
@@ -74,15 +67,15 @@ const served = new Map<string, Served>(
 );
 
 /** Serves every path under `/grpc`, as Connect or as gRPC-Web. */
-export async function serveWire(given: WireRequest): Promise<Response> {
-  const { request, env, trace, waitUntil } = given;
-  const found = served.get(rawPath(request.url));
-  if (found === undefined) return unknownMethod(request, trace);
+export async function serveWire(given: RequestContext): Promise<HttpAnswer> {
+  const { incoming, env, trace, waitUntil } = given;
+  const found = served.get(pathOf(incoming.target));
+  if (found === undefined) return unknownMethod(incoming, trace);
   trace.route = `wire.${found.method.desc.name}`;
   const deployment = deploymentOf(env);
   const caller = await callerOf(given, deployment);
   if (!caller.ok) return answerCall(given, found, deployment, caller);
-  const sizeBytes = sizeBeforeReading(request);
+  const sizeBytes = sizeBeforeReading(incoming);
   const run = await deployment.fairShares.run(caller.value.principal, sizeBytes, waitUntil, () =>
     answerCall(given, found, deployment, caller),
   );
@@ -91,41 +84,40 @@ export async function serveWire(given: WireRequest): Promise<Response> {
 
 /** Reads the message of a call and carries it out, or answers why its caller is refused. */
 async function answerCall(
-  { request, trace }: WireRequest,
+  { incoming, trace }: RequestContext,
   { method, handler }: Served,
   { clock, config: { limits } }: Deployment,
   caller: Result<Caller>,
-): Promise<Response> {
-  const framing = request.method === "POST" ? framingOf(request.headers) : undefined;
+): Promise<HttpAnswer> {
+  const { method: httpMethod } = incoming;
+  const url = URL_OF_ALL + incoming.target;
+  const framing = httpMethod === "POST" ? framingOf(incoming) : undefined;
   const isText = framing?.isText === true;
-  let header = isText ? binaryHeaders(request) : request.headers;
+  let isPlain = true;
   let isOldest = false;
   const read = async (): Promise<Result<Sent | undefined>> => {
     if (!caller.ok) return caller;
-    const late = deadlineFault(request.headers);
+    const late = deadlineFault(incoming);
     if (late !== undefined) return late;
-    if (framing === undefined) return request.method === "GET" ? queryMessage(request.url) : ok(undefined);
-    const body = await readInTime(request, limits, clock);
+    if (framing === undefined) return httpMethod === "GET" ? queryMessage(url) : ok(undefined);
+    const body = await readInTime(incoming, limits, clock);
     if (!body.ok) return body;
     const plain = await plainBody(body.value, framing, method.desc.name, limits.bodyBytes);
     if (!plain.ok) return plain;
     const { bytes } = plain.value;
     isOldest = plain.value.isOldest;
-    if (bytes !== body.value) header = plainHeaders(header);
+    isPlain = bytes === body.value;
     return ok({ bytes, isEnveloped: framing.isEnveloped, isBinary: framing.isBinary });
   };
   let sent = await read();
   // The library would misread a binary message, so it is searched before.
   if (sent.ok && sent.value?.isBinary === true) sent = refuseFault(sent.value, method) ?? sent;
-  if (caller.ok && sent.ok && sent.value !== undefined && connectBinary.isFor(request)) {
+  if (caller.ok && sent.ok && sent.value !== undefined && connectBinary.isFor(incoming)) {
     const call = { message: sent.value.bytes, isOldest, caller: caller.value };
-    const direct = await connectBinary.answer(method, request, call);
+    const direct = await connectBinary.answer(method, incoming, call);
     if (direct !== undefined) {
       const { status, header: own, body: bytes } = direct;
-      return new Response(bytes as Uint8Array<ArrayBuffer>, {
-        status,
-        headers: secured(own, trace.requestId),
-      });
+      return { status, headers: secured(own, trace.requestId), body: bytes };
     }
   }
   const ask = (refusal: ConnectError | undefined): Promise<UniversalServerResponse> => {
@@ -133,12 +125,12 @@ async function answerCall(
     if (caller.ok) values.set(callerKey, caller.value);
     return handler({
       httpVersion: "",
-      method: request.method,
-      url: request.url,
-      header,
+      method: httpMethod,
+      url,
+      header: headersFor(incoming, isText, isPlain),
       // Nothing was read of a body that is refused.
       body: createAsyncIterable([(sent.ok ? sent.value?.bytes : undefined) ?? new Uint8Array()]),
-      signal: request.signal,
+      signal: incoming.closed,
       contextValues: values,
     });
   };
@@ -160,10 +152,10 @@ function refuseFault(sent: Sent, { desc }: WireMethod): Extract<Result<never>, {
 
 /** Verifies the key before anything of the body is read. */
 async function callerOf(
-  { request, trace, waitUntil }: WireRequest,
+  { incoming, trace, waitUntil }: RequestContext,
   deployment: Deployment,
 ): Promise<Result<Caller>> {
-  const authenticated = await authenticate(deployment, request, waitUntil, "wire");
+  const authenticated = await authenticate(deployment, incoming, waitUntil, "wire");
   if (authenticated.ok) trace.principal = authenticated.value.principal;
   const traced = deployment.tracing?.begin(trace, waitUntil);
   if (!authenticated.ok) return authenticated;
@@ -177,25 +169,24 @@ async function callerOf(
   });
 }
 
-/** The headers of a request whose compression has been undone, and whose length may have changed. */
-function plainHeaders(sent: Headers): Headers {
-  const headers = new Headers(sent);
-  for (const name of ["content-encoding", "content-length", "grpc-encoding"]) headers.delete(name);
-  return headers;
-}
-
-/** Connect has no base64, so it gets the request as if it had been binary. */
-function binaryHeaders({ headers: sent }: Request): Headers {
-  const headers = new Headers(sent);
-  headers.set("content-type", "application/grpc-web+proto");
+/**
+ * The headers for Connect. It has no base64, so it gets the request as if it had been binary. If the
+ * compression has been undone, or the message was rewritten, the headers don't speak of the body.
+ */
+function headersFor(incoming: Incoming, isText: boolean, isPlain: boolean): Headers {
+  if (!isText && isPlain) return incoming.headers();
+  const headers = new Headers(incoming.headers());
+  if (isText) headers.set("content-type", "application/grpc-web+proto");
+  if (!isPlain)
+    for (const name of ["content-encoding", "content-length", "grpc-encoding"]) headers.delete(name);
   return headers;
 }
 
 /** Clients of gRPC-Web understand an answer without a body, and those of Connect its status. */
-function unknownMethod(request: Request, trace: Trace): Response {
+function unknownMethod(incoming: Incoming, trace: Trace): HttpAnswer {
   trace.code = "NOT_FOUND";
   const error = new ConnectError("there is no such method", Code.Unimplemented);
-  const type = request.headers.get("content-type") ?? "";
+  const type = incoming.header("content-type") ?? "";
   const isGrpcWeb = type.startsWith("application/grpc-web");
   const own: Record<string, string> = isGrpcWeb
     ? {
@@ -205,7 +196,7 @@ function unknownMethod(request: Request, trace: Trace): Response {
       }
     : { "content-type": "application/json" };
   const body = isGrpcWeb ? null : JSON.stringify({ code: "unimplemented", message: error.rawMessage });
-  return new Response(body, { status: isGrpcWeb ? 200 : 404, headers: secured(own, trace.requestId) });
+  return { status: isGrpcWeb ? 200 : 404, headers: secured(own, trace.requestId), body };
 }
 
 /** No method is a stream, so the whole answer is there. */
@@ -213,7 +204,7 @@ async function responseOf(
   { status, header, body }: UniversalServerResponse,
   isText: boolean,
   trace: Trace,
-): Promise<Response> {
+): Promise<HttpAnswer> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of body ?? []) {
@@ -223,8 +214,5 @@ async function responseOf(
   const own = Object.fromEntries(header ?? []);
   const whole = joined(chunks, length);
   if (isText) own["content-type"] = "application/grpc-web-text+proto";
-  return new Response(isText ? base64Encode(whole) : whole, {
-    status,
-    headers: secured(own, trace.requestId),
-  });
+  return { status, headers: secured(own, trace.requestId), body: isText ? base64Encode(whole) : whole };
 }

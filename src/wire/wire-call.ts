@@ -25,7 +25,7 @@ export interface Caller extends RouteCaller {
 /** What a method gets besides its message. Methods add no headers to their answers. */
 export interface WireContext {
   caller: Caller;
-  requestHeader: Headers;
+  requestHeader: Pick<Headers, "get">;
   /** Whether the request was rewritten from the oldest generation, so that its answer must be too. */
   isOldest: boolean;
   /** Undefined if the caller gave no deadline. */

@@ -4,6 +4,7 @@ import { createRegistry, type DescMessage } from "@bufbuild/protobuf";
 import { StringValueSchema } from "@bufbuild/protobuf/wkt";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { readChunks } from "../http/body.ts";
+import type { Incoming } from "../http/incoming.ts";
 import { binaryFault, jsonFault, type MessageFault } from "./message-fault.ts";
 import { modernized } from "./oldest-generation.ts";
 
@@ -23,8 +24,8 @@ const ENVELOPE_BYTES = 5;
 const COMPRESSED = 1;
 
 /** What a body is by its headers. Undefined: the protocols leave it as it is, or refuse it. */
-export function framingOf(headers: Headers): Framing | undefined {
-  const type = (headers.get("content-type") ?? "").toLowerCase().split(";")[0]?.trim();
+export function framingOf(incoming: Incoming): Framing | undefined {
+  const type = (incoming.header("content-type") ?? "").toLowerCase().split(";")[0]?.trim();
   switch (type) {
     case "application/proto":
     case "application/json":
@@ -32,7 +33,7 @@ export function framingOf(headers: Headers): Framing | undefined {
         isEnveloped: false,
         isText: false,
         isBinary: type === "application/proto",
-        encoding: headers.get("content-encoding") ?? "identity",
+        encoding: incoming.header("content-encoding") ?? "identity",
       };
     case "application/grpc-web":
     case "application/grpc-web+proto":
@@ -43,7 +44,7 @@ export function framingOf(headers: Headers): Framing | undefined {
         isEnveloped: true,
         isText: type.startsWith("application/grpc-web-text"),
         isBinary: !type.endsWith("json"),
-        encoding: headers.get("grpc-encoding") ?? "identity",
+        encoding: incoming.header("grpc-encoding") ?? "identity",
       };
     default:
       return undefined;

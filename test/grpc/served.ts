@@ -4,7 +4,6 @@ import { sendWith } from "../../src/cli/grpc/send-certificate.ts";
 import { GrpcServer, type GrpcOptions } from "../../src/grpc/grpc-server.ts";
 import { httpSend } from "../../src/grpc/http-send.ts";
 import { requestSend } from "../../src/grpc/request-send.ts";
-import { presentedTo } from "../../src/standalone/server.ts";
 import { Client } from "../suites/conformance/client.ts";
 import { keyIn } from "../suites/conformance/coordinator.ts";
 import { serveFiles, type Served } from "../standalone/served.ts";
@@ -51,7 +50,7 @@ export async function serveGrpc(
     tls: { cert, key, clientCa: authority.cert },
     connections: 100,
     ...(place === "standalone"
-      ? { send: requestSend("http://localhost", presentedTo(host)) }
+      ? { send: requestSend("http://localhost", (request, presented) => host.dispatch(request, presented)) }
       : { send: sendWith(await bridgeKeyOf(api), httpSend(url)) }),
     ...changes,
   });

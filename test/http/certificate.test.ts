@@ -1,6 +1,7 @@
 /** Where the client certificate of a request comes from. */
 import { describe, expect, test } from "vitest";
-import { bridgedCertificateOf, certificateOf, presentCertificate } from "../../src/http/certificate.ts";
+import { bridgedCertificateOf } from "../../src/http/certificate.ts";
+import { WebRequest } from "../../src/http/web-request.ts";
 
 const DER = Uint8Array.from({ length: 700 }, (_, index) => index % 256);
 const base64 = (bytes: Uint8Array): string =>
@@ -21,6 +22,8 @@ const refusedFor = (detail: string): object => ({
   ok: false,
   refusal: { code: "UNAUTHENTICATED", detail: expect.stringContaining(detail) as unknown },
 });
+
+const certificateOf = (request: Request) => new WebRequest(request, undefined).certificate();
 
 describe("[A4] the certificate of a request", () => {
   test("is the one that Cloudflare has verified", () => {
@@ -57,21 +60,18 @@ describe("[A4] the certificate of a request", () => {
     expect(certificateOf(from({ ...verified, certPresented: "0" }, headers))).toEqual(none);
   });
 
-  test("is the one that a server of this process has presented with this very request", () => {
-    const request = new Request("https://leasehold.test/");
-    presentCertificate(request, DER);
-    expect(certificateOf(request)).toEqual({ ok: true, value: DER });
-    expect(certificateOf(request.clone())).toEqual(none);
-    expect(certificateOf(new Request(request))).toEqual(none);
+  test("is the one that a server of this process has verified", () => {
+    const request = new WebRequest(new Request("https://leasehold.test/"), DER);
+    expect(request.certificate()).toEqual({ ok: true, value: DER });
   });
 });
 
 describe("the certificate of a client of the bridge", () => {
-  const bridged = (text: string) => bridgedCertificateOf(new Headers({ "client-cert": text }));
+  const bridged = (text: string) => bridgedCertificateOf(text);
 
   test("is in the form of RFC 9440", () => {
     expect(bridged(rfc9440)).toEqual({ ok: true, value: DER });
-    expect(bridgedCertificateOf(new Headers())).toEqual(none);
+    expect(bridgedCertificateOf(undefined)).toEqual(none);
     for (const length of [1, 2, 3, 16_384]) {
       const bytes = new Uint8Array(length).fill(251);
       expect(bridged(`:${base64(bytes)}:`)).toEqual({ ok: true, value: bytes });

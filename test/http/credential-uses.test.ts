@@ -2,7 +2,7 @@
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import type { Env } from "../../src/env.ts";
-import { app } from "../../src/http/app.ts";
+import { serveRequest } from "../../src/http/web-request.ts";
 import { deploy } from "../../src/http/deployment.ts";
 import { pruneCredentialUses } from "../../src/projections/credential-uses.ts";
 import { Database } from "../../src/projections/database.ts";
@@ -40,7 +40,7 @@ class Isolate {
     const request = new Request(`https://leasehold.test${path}`, {
       headers: { authorization: `Bearer ${key}` },
     });
-    const answer = await app.fetch(request, this.#d1.env, context);
+    const answer = await serveRequest(request, this.#d1.env, context);
     const body = await answer.json<Record<string, unknown>>();
     await waitOnExecutionContext(context);
     return { status: answer.status, body };
@@ -115,7 +115,7 @@ test("what was refused is no use", async () => {
     body: JSON.stringify({ cell_id: "1" }),
   });
   const context = createExecutionContext();
-  expect((await app.fetch(post, isolate.env, context)).status).toBe(200);
+  expect((await serveRequest(post, isolate.env, context)).status).toBe(200);
   await waitOnExecutionContext(context);
   expect((await isolate.get("/v1/cells/1/leases", revoked)).status).toBe(401);
   expect((await isolate.get("/v1/cells/1/leases", await cellKey("other", "2"))).status).toBe(403);

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test, vi } from "vitest";
 import { isAllowed } from "../../src/auth/policy.ts";
 import type { Principal } from "../../src/auth/principal.ts";
 import { deploy } from "../../src/http/deployment.ts";
-import { app } from "../../src/http/app.ts";
+import { serveRequest } from "../../src/http/web-request.ts";
 import { routeIds, routes } from "../../src/http/contract.ts";
 import type { Route } from "../../src/http/contract/route.ts";
 import { defaultRuntime } from "../../src/runtime.ts";
@@ -46,7 +46,7 @@ function newIsolate(changes: object = {}) {
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       ...(cf === undefined ? {} : { cf }),
     } as RequestInit);
-    const answer = await app.fetch(request, own, createExecutionContext());
+    const answer = await serveRequest(request, own, createExecutionContext());
     const text = new TextDecoder().decode(await answer.arrayBuffer());
     return { status: answer.status, text };
   };
@@ -236,7 +236,7 @@ async function idOf(proof: Proof): Promise<string> {
   const clock = { ...defaultRuntime.clock, now: () => NOW_MS };
   deploy(own, { clock, log: (_, fields) => void lines.push(String(fields["key_id"])) });
   const request = new Request("https://leasehold.test/v1/limits", { ...proof } as RequestInit);
-  await app.fetch(request, own, createExecutionContext());
+  await serveRequest(request, own, createExecutionContext());
   return lines.at(-1) ?? "";
 }
 

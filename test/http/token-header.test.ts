@@ -2,7 +2,7 @@
 import { createExecutionContext } from "cloudflare:test";
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey } from "jose";
 import { beforeAll, describe, expect, test } from "vitest";
-import { app } from "../../src/http/app.ts";
+import { serveRequest } from "../../src/http/web-request.ts";
 import { claim, freshName } from "../suites/conformance/leases.ts";
 import { env, signedKey, startDeployment } from "../support/workerd/api.ts";
 
@@ -27,7 +27,7 @@ async function send(method: string, path: string, headers: Headers, body?: unkno
     ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
     ...(cf === undefined ? {} : { cf }),
   } as RequestInit);
-  const answer = await app.fetch(request, env, createExecutionContext());
+  const answer = await serveRequest(request, env, createExecutionContext());
   return { status: answer.status, text: await answer.text() };
 }
 
@@ -179,7 +179,7 @@ describe("[A4] a browser's session", () => {
     for (const path of [leases, "/v1/classify", wire]) {
       const asking = { origin: "https://evil.example", "access-control-request-method": "POST" };
       const preflight = new Request(`${ORIGIN}${path}`, { method: "OPTIONS", headers: asking });
-      const { status, headers } = await app.fetch(preflight, env, createExecutionContext());
+      const { status, headers } = await serveRequest(preflight, env, createExecutionContext());
       expect([path, status]).toEqual([path, 405]);
       expect([...headers.keys()].filter((name) => name.startsWith("access-control-"))).toEqual([]);
     }

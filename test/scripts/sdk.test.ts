@@ -53,7 +53,7 @@ describe("the package", () => {
     const dev = ["dev", "--temporary", "--no-save", "--port", port, "--seed", "0"];
     expect(() => runProgram(project, ...dev)).toThrow("--seed must be from 1 to 10000");
     const licenses = readFileSync(join(packed.folder, "THIRD_PARTY_LICENSES.md"), "utf8");
-    for (const name of ["commander", "hono"]) expect(licenses).toContain(`## ${name}`);
+    for (const name of ["commander", "zod"]) expect(licenses).toContain(`## ${name}`);
   });
 
   test("leases a name without peers", () => {

@@ -10,7 +10,8 @@ import { connect, type ConnectionOptions } from "node:tls";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { freePort } from "../../scripts/free-port.ts";
 import { readAuthorities } from "../../scripts/tls-files.ts";
-import { certificateOf } from "../../src/http/certificate.ts";
+import { pathOf } from "../../src/http/address.ts";
+import type { HttpAnswer, Incoming } from "../../src/http/incoming.ts";
 import { Host } from "../../src/node-host/host.ts";
 import { HttpServer, type HttpOptions } from "../../src/standalone/http-server.ts";
 import { startStandalone, type Standalone } from "../../src/standalone/server.ts";
@@ -33,8 +34,8 @@ const expired = authority.issue("cell 1", { sans: ["DNS:cell-1.test"], days: -1 
 const NONE = "none";
 const base64Of = ({ cert }: Issued): string => derOf(cert).toString("base64");
 /** The certificate of a request as text. */
-const presented = (asked: Request): string => {
-  const found = certificateOf(asked);
+const presented = (asked: Incoming): string => {
+  const found = asked.certificate();
   return found.ok && found.value !== undefined ? Buffer.from(found.value).toString("base64") : NONE;
 };
 
@@ -57,7 +58,10 @@ async function ask(url: string, certificate: Issued | undefined, asked: Asked = 
 /** Starts a server that answers each request with its certificate. */
 const listen = (tls: NonNullable<HttpOptions["tls"]>): Promise<HttpServer> =>
   HttpServer.listen(
-    { dispatch: async (asked) => new Response(presented(asked)), refuse: () => new Response() },
+    {
+      serve: async (asked) => ({ status: 200, headers: {}, body: presented(asked) }),
+      refuse: () => ({ status: 400, headers: {}, body: null }),
+    },
     { host: "127.0.0.1", port: 0, bodyReadMs: 1_000, tls },
   );
 
@@ -159,9 +163,9 @@ describe("npm run standalone with --client-ca", () => {
   const seen: [path: string, certificate: string][] = [];
   /** Records what the coordinator receives. */
   class Recording extends Host {
-    override dispatch(asked: Request): Promise<Response> {
-      seen.push([new URL(asked.url).pathname, presented(asked)]);
-      return super.dispatch(asked);
+    override serve(asked: Incoming): Promise<HttpAnswer> {
+      seen.push([pathOf(asked.target), presented(asked)]);
+      return super.serve(asked);
     }
   }
   let standalone: Standalone;

@@ -12,6 +12,7 @@ import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { configOf } from "../../src/env.ts";
 import { wallClock } from "../../src/runtime.ts";
 import { bodyOf, encodedOnce } from "../../src/http/encoded-once.ts";
+import type { HttpAnswer, Incoming } from "../../src/http/incoming.ts";
 import type { Failure } from "../../src/http/problem.ts";
 import { connectionLimit } from "../../src/standalone/connection-limit.ts";
 import { HttpServer, type HttpOptions } from "../../src/standalone/http-server.ts";
@@ -22,14 +23,16 @@ afterEach(async () => {
   for (const end of ends.splice(0)) await end();
 });
 
+const answerOf = (body: HttpAnswer["body"]): HttpAnswer => ({ status: 200, headers: {}, body });
+
 async function listen(
   limits: HttpOptions["limits"] = {},
-  dispatch: (request: Request) => Promise<Response> = async () => new Response("served"),
+  serve: (incoming: Incoming) => Promise<HttpAnswer> = async () => answerOf("served"),
   tls?: HttpOptions["tls"],
 ): Promise<HttpServer> {
-  const refuse = ({ status = 400, detail }: Failure): Response => new Response(detail, { status });
+  const refuse = ({ status = 400, detail }: Failure): HttpAnswer => ({ ...answerOf(detail), status });
   const server = await HttpServer.listen(
-    { dispatch, refuse },
+    { serve, refuse },
     { host: "127.0.0.1", port: 0, bodyReadMs: 1_000, limits, ...(tls === undefined ? {} : { tls }) },
   );
   ends.push(() => server.close(0));
@@ -149,9 +152,9 @@ test("more connections than the limit are closed at once and counted, and others
 });
 
 /** The end of the caller's side arrives before this answer. */
-async function slowly(): Promise<Response> {
+async function slowly(): Promise<HttpAnswer> {
   await new Promise((resume) => setTimeout(resume, 50));
-  return new Response("served");
+  return answerOf("served");
 }
 
 test("a caller that ends its side of the connection gets its answer", async () => {
@@ -185,7 +188,7 @@ test("a stop answers what is running, and says that the connection ends", async 
   const answers: (() => void)[] = [];
   const server = await listen(
     {},
-    () => new Promise((resolve) => answers.push(() => resolve(new Response("served")))),
+    () => new Promise((resolve) => answers.push(() => resolve(answerOf("served")))),
   );
   const connection = new Connection(server.url).send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
   await expect.poll(() => answers.length).toBe(1);
@@ -196,7 +199,7 @@ test("a stop answers what is running, and says that the connection ends", async 
 });
 
 test("a stop waits until an answer is taken that was made before", async () => {
-  const server = await listen({}, async () => new Response(LARGE));
+  const server = await listen({}, async () => answerOf(LARGE));
   const connection = new Connection(server.url).unread().send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
   await connection.begun();
   const closed = server.close(60_000);
@@ -208,7 +211,7 @@ test("a stop answers all requests that a connection has sent, and carries out no
   const answers: (() => void)[] = [];
   const server = await listen(
     {},
-    () => new Promise((resolve) => answers.push(() => resolve(new Response("served")))),
+    () => new Promise((resolve) => answers.push(() => resolve(answerOf("served")))),
   );
   const request = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
   const connection = new Connection(server.url).send(request + request);
@@ -233,7 +236,7 @@ describe("a connection", () => {
     const answers: (() => void)[] = [];
     const { url } = await listen(
       {},
-      () => new Promise((resolve) => answers.push(() => resolve(new Response("served")))),
+      () => new Promise((resolve) => answers.push(() => resolve(answerOf("served")))),
     );
     const connection = new Connection(url).send(requests(10));
     const served = (): number => connection.received.split("served").length - 1;
@@ -247,9 +250,10 @@ describe("a connection", () => {
 
   test("has its last request carried out, too, if its body follows later", async () => {
     const bodies: string[] = [];
-    const { url } = await listen({}, async (request) => {
-      bodies.push(await request.text());
-      return new Response("served");
+    const { url } = await listen({}, async (incoming) => {
+      const read = await incoming.read(10)?.bytes;
+      bodies.push(read?.ok === true ? new TextDecoder().decode(read.value) : "");
+      return answerOf("served");
     });
     const post = (body: string): string => `POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\n\r\n${body}`;
     const connection = new Connection(url).send(post("ab12") + post("cd34") + post("ef"));
@@ -260,9 +264,9 @@ describe("a connection", () => {
   });
 
   test("reads nothing of a later request's body while an earlier request runs", async () => {
-    const { url } = await listen({}, async (request) => {
-      if (request.url.endsWith("/slow")) await new Promise(() => {});
-      return new Response("served");
+    const { url } = await listen({}, async (incoming) => {
+      if (incoming.target.endsWith("/slow")) await new Promise(() => {});
+      return answerOf("served");
     });
     const get = (path: string): string => `GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`;
     const post = `POST /b HTTP/1.1\r\nhost: a\r\ncontent-length: ${LARGE.length}\r\n\r\n`;
@@ -281,7 +285,7 @@ describe("a connection", () => {
     let begun = 0;
     const { url } = await listen({}, async () => {
       begun += 1;
-      return new Response(LARGE);
+      return answerOf(LARGE);
     });
     const connection = new Connection(url).unread().send(requests(3));
     await expect.poll(() => begun).toBe(1);
@@ -308,9 +312,9 @@ describe("a connection", () => {
   test("with TLS has the same bounds", async () => {
     const answers: (() => void)[] = [];
     const tls = certified();
-    const dispatch = (): Promise<Response> =>
-      new Promise((resolve) => answers.push(() => resolve(new Response("served"))));
-    const { url } = await listen({}, dispatch, tls);
+    const serveLater = (): Promise<HttpAnswer> =>
+      new Promise((resolve) => answers.push(() => resolve(answerOf("served"))));
+    const { url } = await listen({}, serveLater, tls);
     const open = (): TLSSocket => {
       const trusted = { ca: tls.cert, checkServerIdentity: () => undefined };
       const caller = connectTls(Number(new URL(url).port), "127.0.0.1", trusted).on("error", () => {});
@@ -332,9 +336,8 @@ describe("a connection", () => {
 
   test("whose answer is a document that all share takes up nothing", async () => {
     const document = encodedOnce(() => "x".repeat(LARGE.length))({});
-    const { url } = await listen(
-      { unreadBytes: 100_000 },
-      async () => new Response(bodyOf(document, wallClock, () => {})),
+    const { url } = await listen({ unreadBytes: 100_000 }, async () =>
+      answerOf(bodyOf(document, wallClock, () => {})),
     );
     const connections = [1, 2, 3].map(() => new Connection(url).unread().send(requests(1)));
     // Each of them is answered before the one of this connection.
@@ -347,7 +350,7 @@ describe("a connection", () => {
     let begun = 0;
     const { url } = await listen({ unreadBytes: 2.5 * LARGE.length }, async () => {
       begun += 1;
-      return new Response(LARGE);
+      return answerOf(LARGE);
     });
     const ask = async (): Promise<Connection> => {
       const before = begun;
@@ -369,9 +372,9 @@ describe("a connection", () => {
         { pull: (controller) => controller.enqueue(LARGE), cancel: () => void (cancelled += 1) },
         { highWaterMark: 0 },
       );
-    const { url } = await listen({ unreadMs: 100 }, async (request) => {
-      if (request.url.endsWith("/stream")) return new Response(stream());
-      return new Promise((resolve) => (answer = () => resolve(new Response("served"))));
+    const { url } = await listen({ unreadMs: 100 }, async (incoming) => {
+      if (incoming.target.endsWith("/stream")) return answerOf(stream());
+      return new Promise((resolve) => (answer = () => resolve(answerOf("served"))));
     });
     const waiting = new Connection(url).send(requests(1));
     new Connection(url).unread().send(requests(1).replace("/", "/stream"));

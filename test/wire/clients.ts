@@ -4,7 +4,7 @@ import { StringValueSchema } from "@bufbuild/protobuf/wkt";
 import { createClient, type Client, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-web";
 import { createExecutionContext } from "cloudflare:test";
-import { app } from "../../src/http/app.ts";
+import { serveRequest } from "../../src/http/web-request.ts";
 import { ClaimService } from "../../src/wire/protobuf.ts";
 import type { KeyName } from "../suites/conformance/client.ts";
 import { freshName } from "../suites/conformance/leases.ts";
@@ -15,7 +15,7 @@ export const BASE = "https://leasehold.test/grpc";
 export const SERVICE = "gitlab.cells.topology_service.claims.v1.ClaimService";
 
 export const send = async (api: Api, request: Request): Promise<Response> =>
-  app.fetch(request, api.env, createExecutionContext());
+  serveRequest(request, api.env, createExecutionContext());
 
 /** A begin of a route, made without our schemas. */
 export const beginBytes = (name = freshName()): Uint8Array =>

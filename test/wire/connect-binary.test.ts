@@ -4,6 +4,7 @@ import { createExecutionContext } from "cloudflare:test";
 import { afterEach, beforeAll, expect, test, vi } from "vitest";
 import { handlers } from "../../src/http/handlers.ts";
 import { beginTrace, type Trace } from "../../src/http/trace.ts";
+import { sendRequest } from "../../src/http/web-request.ts";
 import { connectBinary } from "../../src/wire/connect-binary.ts";
 import { BeginUpdateRequestSchema } from "../../src/wire/protobuf.ts";
 import { serveWire } from "../../src/wire/serve-wire.ts";
@@ -56,7 +57,9 @@ async function answerTo(sent: Sent) {
   const { env } = sent.using ?? api;
   const execution = createExecutionContext();
   const waitUntil = (work: Promise<unknown>): void => execution.waitUntil(work);
-  const answer = await serveWire({ request: await requestOf(sent), env, trace, waitUntil });
+  const answer = await sendRequest(await requestOf(sent), undefined, (incoming) =>
+    serveWire({ incoming, env, trace, waitUntil }),
+  );
   const body = new Uint8Array(await answer.arrayBuffer());
   const { route, code, reason } = trace;
   return { status: answer.status, headers: [...answer.headers], body, route, code, reason };

@@ -147,15 +147,14 @@ function withAdvice<T>(result: Result<T>, lease: string): Result<T> {
   return withFailure(result, { detail: `${result.refusal.detail}: ${BEGIN_ADVICE}`, leaseUuid: lease });
 }
 
-async function sendBegin(
-  { deployment, principal, params, body: batch, waitUntil, signal }: BeginCall,
-  request: BeginRequest,
-): ReturnType<typeof askLedger<BeginAnswer>> {
+async function sendBegin(begin: BeginCall, request: BeginRequest): ReturnType<typeof askLedger<BeginAnswer>> {
+  const { deployment, principal, params, body: batch, waitUntil } = begin;
   const { config, objects } = deployment;
   const { beginDeadlineMs, exchangeTimeoutMs } = config.limits;
   const ledger = () => objects.ledger(params.cell);
   const timeoutMs = (request.waitMs ?? 0) + beginDeadlineMs + exchangeTimeoutMs + 1_000;
   const { call, lease } = request;
+  const signal = call === undefined ? undefined : begin.signal;
   // A begin that is granted when nobody waits for it any more would keep the names from others (B11).
   const giveUp = (): void => {
     if (call === undefined) return;

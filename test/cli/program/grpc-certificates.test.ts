@@ -105,7 +105,7 @@ async function start(
 }
 
 const certificateIn = (headers: Headers): string | undefined => {
-  const found = bridgedCertificateOf(headers);
+  const found = bridgedCertificateOf(headers.get("client-cert") ?? undefined);
   return found.ok && found.value !== undefined ? Buffer.from(found.value).toString("base64") : undefined;
 };
 const ownDer = derOf(own.cert).toString("base64");

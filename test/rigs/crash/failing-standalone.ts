@@ -6,6 +6,7 @@ import type { Ports, Synchronous } from "../../../src/core/ports.ts";
 import type { WritePoint } from "../../../src/core/write-points.ts";
 import { SqliteD1 } from "../../../src/node-host/d1.ts";
 import type { SqliteDatabase } from "../../../src/node-host/sqlite-database.ts";
+import type { HttpAnswer, Incoming } from "../../../src/http/incoming.ts";
 import { Host, type HostOptions } from "../../../src/node-host/host.ts";
 import { runCron, type CronReport } from "../../../src/projections/cron.ts";
 import { startStandalone } from "../../../src/standalone/server.ts";
@@ -102,10 +103,10 @@ class FailingHost extends Host {
     this.#d1 = options.d1;
   }
 
-  override async dispatch(request: Request): Promise<Response> {
-    if (new URL(request.url).pathname !== CRON_PATH) return super.dispatch(request);
+  override async serve(incoming: Incoming): Promise<HttpAnswer> {
+    if (incoming.target !== CRON_PATH) return super.serve(incoming);
     await this.cron();
-    return new Response(null, { status: 204 });
+    return { status: 204, headers: {}, body: null };
   }
 
   override cron(): Promise<CronReport> {

@@ -3,7 +3,7 @@
  * fail.
  */
 import type { Env } from "../../../src/env.ts";
-import { app } from "../../../src/http/app.ts";
+import { serveRequest } from "../../../src/http/web-request.ts";
 import {
   CellLedger as RealLedger,
   ClaimShard as RealShard,
@@ -65,7 +65,7 @@ function workerEnv(env: Env, deployment: TestDeployment): Env {
  */
 export default {
   fetch: async (request, env, context) =>
-    app.fetch(request, workerEnv(env, deploymentIn(new URL(request.url).hostname)), context),
+    serveRequest(request, workerEnv(env, deploymentIn(new URL(request.url).hostname)), context),
   scheduled: async (event, env) => {
     await runCron(workerEnv(env, deploymentIn(event.cron)), event.scheduledTime);
   },

@@ -9,7 +9,7 @@ import { v4 as newUuid } from "uuid";
 import { Hmac } from "../../../src/auth/hmac.ts";
 import { makeKey, type KeyPayload } from "../../../src/auth/key.ts";
 import type { Env } from "../../../src/env.ts";
-import { app } from "../../../src/http/app.ts";
+import { serveRequest } from "../../../src/http/web-request.ts";
 import { Client, type KeyName } from "../../suites/conformance/client.ts";
 import { addressOf } from "../../suites/conformance/leases.ts";
 import { resetAll } from "./reset-all.ts";
@@ -30,7 +30,7 @@ export class Api extends Client {
       // What a request leaves to do is done before the next one, so that tests see whose calls they are.
       fetch: async (url, init) => {
         const context = createExecutionContext();
-        const response = await app.fetch(new Request(url, init), own, context);
+        const response = await serveRequest(new Request(url, init), own, context);
         await waitOnExecutionContext(context);
         return response;
       },
