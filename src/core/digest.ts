@@ -1,5 +1,5 @@
-import { sha256 } from "@noble/hashes/sha2.js";
 import type { DigestWords, Source, Subject } from "./messages.ts";
+import { sha256Of, wordsOf } from "./sha256.ts";
 
 /** The facts that a claim's digest covers: everything that the cell's row determines. */
 export interface DigestedClaim {
@@ -14,8 +14,6 @@ export interface DigestedClaim {
 
 const WORDS = [0, 1, 2, 3] as const;
 const WORD_SIZE = 2 ** 32;
-
-const utf8 = new TextEncoder();
 
 /**
  * Returns the digest of one claim. Cells compute the same digest from their rows, so the result must never
@@ -32,9 +30,7 @@ export function digestWordsOf({
 }: DigestedClaim): DigestWords {
   const facts = [type, canonical, value, subject.type, subject.id, source.type, source.id];
   if (scope !== null) facts.push(scope);
-  const digest = sha256(utf8.encode(facts.join("\n")));
-  const view = new DataView(digest.buffer, digest.byteOffset);
-  return [view.getUint32(0), view.getUint32(4), view.getUint32(8), view.getUint32(12)];
+  return wordsOf(sha256Of(facts.join("\n")));
 }
 
 /**
@@ -60,10 +56,7 @@ export class DigestSum {
 
   /** Adds a set of claims by its own digest. */
   addHash(hash: string, count: number): void {
-    const [a = 0, b = 0, c = 0, d = 0] = WORDS.map((word) =>
-      Number.parseInt(hash.slice(8 * word, 8 * word + 8), 16),
-    );
-    this.add([a, b, c, d], count);
+    this.add(wordsOf(hash), count);
   }
 
   /**

@@ -1,5 +1,5 @@
-import { sha256 } from "@noble/hashes/sha2.js";
 import { CANONICAL_VERSION } from "./canonical/canonicalize.ts";
+import { sha256Of, wordsOf } from "./sha256.ts";
 
 /**
  * The version of `shardOf`. A change of its result would give a name a second owner; golden vectors test that
@@ -22,8 +22,6 @@ export const placementOf = (shards: number): Placement =>
 
 export const shardsOf = (placement: Placement): number => Number(/\.shards(\d+)\./.exec(placement)?.[1]);
 
-const utf8 = new TextEncoder();
-
 /**
  * Returns the shard of a bucket: jump consistent hash (Lamping and Veach, 2014, arxiv.org/abs/1406.2294) of
  * the first 64 bits of SHA-256 over `<type number>:<canonical value>`. With M shards instead of N, only a
@@ -31,9 +29,8 @@ const utf8 = new TextEncoder();
  */
 export function shardOf(type: number, canonical: string, shards: number): number {
   if (shards === 1) return 0;
-  const digest = sha256(utf8.encode(`${type}:${canonical}`));
-  const view = new DataView(digest.buffer, digest.byteOffset);
-  return jumpHash(view.getUint32(0), view.getUint32(4), shards);
+  const [high, low] = wordsOf(sha256Of(`${type}:${canonical}`));
+  return jumpHash(high, low, shards);
 }
 
 /**

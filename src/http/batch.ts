@@ -1,5 +1,3 @@
-import { sha256 } from "@noble/hashes/sha2.js";
-import { bytesToHex } from "@noble/hashes/utils.js";
 import type * as z from "zod";
 import { canonicalize } from "../core/canonical/canonicalize.ts";
 import type { Limits } from "../core/limits.ts";
@@ -7,6 +5,7 @@ import { idFault } from "../core/ids.ts";
 import { listOf, type BucketKey, type Op, type OpKind } from "../core/messages.ts";
 import { shardOf } from "../core/placement.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
+import { sha256Of } from "../core/sha256.ts";
 import type { TypeEntry, Types } from "../core/types/types.ts";
 import type * as schemas from "./contract/schemas.ts";
 import { inParts } from "./in-parts.ts";
@@ -213,5 +212,5 @@ export function payloadHash(ops: readonly Op[], allowMissing: boolean): string {
     if (scope !== undefined) return [...fact, epoch ?? null, scope];
     return epoch === undefined ? fact : [...fact, epoch];
   });
-  return bytesToHex(sha256(new TextEncoder().encode(JSON.stringify([1, allowMissing, facts]))));
+  return sha256Of(JSON.stringify([1, allowMissing, facts]));
 }

@@ -8,6 +8,7 @@ import {
   type ShardCalls,
 } from "../core/methods.ts";
 import type { Ports } from "../core/ports.ts";
+import { useSha256 } from "../core/sha256.ts";
 import type { Env, Namespace } from "../env.ts";
 import { refuseUnparsed, serve } from "../http/app.ts";
 import { deploy } from "../http/deployment.ts";
@@ -24,6 +25,7 @@ import type { SqliteDatabase } from "./sqlite-database.ts";
 import type { HostClock } from "./host-clock.ts";
 import type { Gate, HostedObject } from "./hosted-object.ts";
 import { migrate } from "./migrations.ts";
+import { nodeSha256 } from "./node-sha256.ts";
 import { HostedNamespace, type Stubs } from "./namespace.ts";
 import type { ObjectStore } from "./object-store.ts";
 
@@ -39,6 +41,8 @@ export interface HostOptions {
   /** Changes the ports of an object. Only tests pass it. */
   portsOf?: (name: string, ports: Ports) => Ports;
 }
+
+useSha256(nodeSha256);
 
 /** Unfinished work goes on after its request. Whoever waits for it gets its error. */
 const waitUntil: WaitUntil = (work) => void work.catch(() => {});
