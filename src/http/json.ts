@@ -1,9 +1,16 @@
 import { refused, ok, shortened, type Result } from "../core/refusal.ts";
 import { tooManyItems, type Bounds } from "./list-limits.ts";
 
-type Frame =
-  | { kind: "array"; index: number; items: ItemBound | undefined }
-  | { kind: "object"; keys: Set<string>; key: string };
+type Frame = { kind: "array"; index: number; items: ItemBound | undefined } | ObjectFrame;
+
+interface ObjectFrame {
+  kind: "object";
+  keys: string[];
+  /** Those of a large object. */
+  others: Set<string> | undefined;
+  /** The latest key. */
+  key: string;
+}
 
 type ItemBound = ReturnType<Bounds["items"]>;
 
@@ -34,28 +41,29 @@ export function parseJson(text: string, bounds: Bounds): Result<unknown> {
  */
 function scan(text: string, bounds: Bounds): Fault | undefined {
   const frames: Frame[] = [];
+  let top: Frame | undefined;
   // Counts a value at its comma, and the first value of a list or object at its bracket.
   let values = 1;
   for (let index = 0; index < text.length; index += 1) {
-    const top = frames.at(-1);
-    switch (text.charAt(index)) {
-      case "{":
-      case "[":
-        frames.push(
-          text[index] === "{"
-            ? { kind: "object", keys: new Set(), key: "" }
-            : { kind: "array", index: 0, items: bounds.items(listPathOf(frames)) },
-        );
+    switch (text.charCodeAt(index)) {
+      case OPEN_BRACE:
+      case OPEN_BRACKET:
+        top =
+          text.charCodeAt(index) === OPEN_BRACE
+            ? { kind: "object", keys: [], others: undefined, key: "" }
+            : { kind: "array", index: 0, items: bounds.items(listPathOf(frames)) };
+        frames.push(top);
         if (frames.length > bounds.depth)
           return { field: "body", message: `must not be nested deeper than ${bounds.depth} levels` };
         values += 1;
         if (values > bounds.values) return tooManyValues(frames, bounds);
         break;
-      case "}":
-      case "]":
+      case CLOSE_BRACE:
+      case CLOSE_BRACKET:
         frames.pop();
+        top = frames.at(-1);
         break;
-      case ",":
+      case COMMA:
         if (top?.kind === "array") {
           top.index += 1;
           if (top.items !== undefined && top.index >= top.items.most)
@@ -64,31 +72,30 @@ function scan(text: string, bounds: Bounds): Fault | undefined {
         values += 1;
         if (values > bounds.values) return tooManyValues(frames, bounds);
         break;
-      case '"': {
+      case QUOTE: {
         const end = endOfString(text, index);
         if (top?.kind === "object" && isKey(text, end)) {
-          const key = unquote(text.slice(index, end));
+          const key = unquote(text, index, end);
           if (key === undefined) return undefined;
           top.key = key;
           if (key === "__proto__")
             return { field: pathOf(frames), message: "is not a known field; remove it" };
-          if (top.keys.has(key)) return { field: pathOf(frames), message: "is given twice; give it once" };
-          top.keys.add(key);
+          if (!addKey(top, key)) return { field: pathOf(frames), message: "is given twice; give it once" };
         }
         index = end - 1;
         break;
       }
-      case "-":
-      case "0":
-      case "1":
-      case "2":
-      case "3":
-      case "4":
-      case "5":
-      case "6":
-      case "7":
-      case "8":
-      case "9": {
+      case MINUS:
+      case ZERO:
+      case ZERO + 1:
+      case ZERO + 2:
+      case ZERO + 3:
+      case ZERO + 4:
+      case ZERO + 5:
+      case ZERO + 6:
+      case ZERO + 7:
+      case ZERO + 8:
+      case ZERO + 9: {
         const end = endOfNumber(text, index);
         if (isRounded(text.slice(index, end)))
           return {
@@ -104,11 +111,34 @@ function scan(text: string, bounds: Bounds): Fault | undefined {
   return undefined;
 }
 
-/** The index after the closing quote. */
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const MINUS = 0x2d;
+const ZERO = 0x30;
+const COLON = 0x3a;
+const OPEN_BRACKET = 0x5b;
+const BACKSLASH = 0x5c;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+
+/** Objects have few keys. A list of so many is searched faster than a set is made. */
+const FEW_KEYS = 16;
+
+/** False: the object has the key already. */
+function addKey(frame: ObjectFrame, key: string): boolean {
+  if (frame.keys.includes(key) || frame.others?.has(key) === true) return false;
+  if (frame.keys.length < FEW_KEYS) frame.keys.push(key);
+  else (frame.others ??= new Set()).add(key);
+  return true;
+}
+
+/** The index after the closing quote, which has an even number of backslashes before it. */
 function endOfString(text: string, start: number): number {
-  for (let index = start + 1; index < text.length; index += 1) {
-    if (text[index] === "\\") index += 1;
-    else if (text[index] === '"') return index + 1;
+  for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
+    let first = end;
+    while (text.charCodeAt(first - 1) === BACKSLASH) first -= 1;
+    if ((end - first) % 2 === 0) return end + 1;
   }
   return text.length;
 }
@@ -146,14 +176,18 @@ function decimalOf(literal: string): string {
 
 function isKey(text: string, end: number): boolean {
   let index = end;
-  while (/[ \t\r\n]/.test(text[index] ?? "")) index += 1;
-  return text[index] === ":";
+  while (isSpace(text.charCodeAt(index))) index += 1;
+  return text.charCodeAt(index) === COLON;
 }
 
-function unquote(quoted: string): string | undefined {
-  if (!quoted.includes("\\")) return quoted.slice(1, -1);
+const isSpace = (code: number): boolean => code === 0x20 || code === 0x09 || code === 0x0a || code === 0x0d;
+
+/** Returns the text of a string without its quotes. */
+function unquote(text: string, start: number, end: number): string | undefined {
+  const quoted = text.slice(start + 1, end - 1);
+  if (!quoted.includes("\\")) return quoted;
   try {
-    return JSON.parse(quoted) as string;
+    return JSON.parse(`"${quoted}"`) as string;
   } catch {
     return undefined;
   }
