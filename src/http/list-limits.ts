@@ -1,4 +1,4 @@
-import { apiLimitName, type Limits } from "../core/limits.ts";
+import { apiLimitName, type LimitName, type Limits } from "../core/limits.ts";
 import type { ListLimit } from "./contract/lists.ts";
 
 /**
@@ -16,7 +16,7 @@ export interface Bounds {
   /** The most values: fields of objects, and items of lists, of all levels together. */
   values: number;
   /** The most items of the list at a path without indexes. Other lists are only bounded by `values`. */
-  items: (path: string) => { most: number; limit?: string } | undefined;
+  items: (path: string) => { most: number; limit?: LimitName } | undefined;
 }
 
 export function boundsOf(lists: ReadonlyMap<string, ListLimit>, limits: Limits): Bounds {
@@ -29,7 +29,7 @@ export function boundsOf(lists: ReadonlyMap<string, ListLimit>, limits: Limits):
       const limit = lists.get(path);
       if (limit === undefined) return undefined;
       const most = mostOf(limit, limits);
-      return typeof limit === "number" ? { most } : { most, limit: apiLimitName(limit) };
+      return typeof limit === "number" ? { most } : { most, limit };
     },
   };
 }
@@ -38,8 +38,8 @@ const mostOf = (limit: ListLimit, limits: Limits): number =>
   typeof limit === "number" ? limit : limits[limit];
 
 /** Completes a sentence that begins with the path of the first item that is too many. */
-export const tooManyItems = ({ most, limit }: { most: number; limit?: string }): string =>
-  `is beyond the limit of ${most} items in one list${limit === undefined ? "" : ` (limit \`${limit}\`)`}; ` +
+export const tooManyItems = ({ most, limit }: { most: number; limit?: LimitName }): string =>
+  `is beyond the limit of ${most} items in one list${limit === undefined ? "" : ` (limit \`${apiLimitName(limit)}\`)`}; ` +
   "send fewer";
 
 /** Finds the first item that its list has too many, in a value that was not parsed from JSON. */
