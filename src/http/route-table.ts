@@ -3,42 +3,33 @@ import { parameterNames, type Route } from "./contract/route.ts";
 
 /** What can follow some segments of a path. */
 interface Branch {
-  literals: Map<string, Branch>;
-  parameter: Branch | undefined;
+  /** By the next segment. */
+  next: Map<string, Branch>;
   /** The routes that end here, by method. */
   ends: Map<string, RouteId>;
   /** The routes whose last parameter takes all segments that follow, by method. */
   rests: Map<string, RouteId>;
 }
 
-const newBranch = (): Branch => ({
-  literals: new Map(),
-  parameter: undefined,
-  ends: new Map(),
-  rests: new Map(),
-});
+/** Stands for any segment. No path has this character. */
+const PARAMETER = "\0";
+
+const newBranch = (): Branch => ({ next: new Map(), ends: new Map(), rests: new Map() });
 
 const root = newBranch();
 for (const id of routeIds) add(id, routes[id]);
 
 function add(id: RouteId, { path, method, rest }: Route): void {
   const segments = path.split("/");
-  const isRest = (index: number): boolean => rest === true && index === segments.length - 1;
+  if (rest === true) segments.pop();
   let branch = root;
-  for (const [index, segment] of segments.entries()) {
-    if (isRest(index)) {
-      branch.rests.set(method, id);
-      return;
-    }
-    let next = segment.startsWith("{") ? branch.parameter : branch.literals.get(segment);
-    if (next === undefined) {
-      next = newBranch();
-      if (segment.startsWith("{")) branch.parameter = next;
-      else branch.literals.set(segment, next);
-    }
+  for (const segment of segments) {
+    const key = segment.startsWith("{") ? PARAMETER : segment;
+    const next = branch.next.get(key) ?? newBranch();
+    branch.next.set(key, next);
     branch = next;
   }
-  branch.ends.set(method, id);
+  (rest === true ? branch.rests : branch.ends).set(method, id);
 }
 
 /** The routes of a path by method, and the values of its parameters in their order. */
@@ -55,7 +46,7 @@ function matchesOf(path: string): Match[] {
 }
 
 function collect(
-  { literals, parameter, ends, rests }: Branch,
+  { next, ends, rests }: Branch,
   segments: readonly string[],
   index: number,
   values: readonly string[],
@@ -66,7 +57,8 @@ function collect(
     found.push({ ids: ends, values });
     return;
   }
-  const literal = literals.get(segment);
+  const literal = next.get(segment);
+  const parameter = next.get(PARAMETER);
   if (literal !== undefined) collect(literal, segments, index + 1, values, found);
   if (parameter !== undefined && segment !== "")
     collect(parameter, segments, index + 1, [...values, segment], found);

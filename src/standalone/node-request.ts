@@ -93,7 +93,9 @@ export class NodeRequest implements Incoming {
 const ORIGIN = /^https?:\/\/[^/?#]*/i;
 
 const targetOf = (sent: string): string =>
-  /^\/[\x21-\x7e]*$/.test(sent) ? sent : sent.replace(ORIGIN, "").replaceAll(/[^\x21-\x7e]/g, percentEncoded);
+  /^\/[\x21-\x7e]*$/.test(sent)
+    ? sent
+    : (sent.replace(ORIGIN, "") || "/").replaceAll(/[^\x21-\x7e]/g, percentEncoded);
 
 /** The parser makes a character of each byte. */
 const percentEncoded = (byte: string): string => `%${byte.charCodeAt(0).toString(16).padStart(2, "0")}`;
