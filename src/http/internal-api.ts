@@ -1,6 +1,6 @@
 import type * as z from "zod";
 import type { Principal } from "../auth/principal.ts";
-import { errorCodes, ok } from "../core/refusal.ts";
+import { ok } from "../core/refusal.ts";
 import { routes, type RouteId, type Routes } from "./contract.ts";
 import type { Route } from "./contract/route.ts";
 import type { problem } from "./contract/schemas.ts";
@@ -45,8 +45,6 @@ export class InternalApi {
   }
 
   async call<Id extends RouteId>(id: Id, sent: Sent = {}): Promise<Answer<AnswerOf<Id>>> {
-    const [dots] = Object.entries(sent.params ?? {}).find(([, value]) => isDots(value)) ?? [];
-    if (dots !== undefined) return { ok: false, problem: dotsProblem(dots, this.#requestId) };
     const { status, headers, body } = await this.#serve(this.#request(routes[id], sent));
     const text = await new Response(body as string).text();
     if (status >= 400) return { ok: false, problem: JSON.parse(text) as Problem };
@@ -78,16 +76,3 @@ export class InternalApi {
     };
   }
 }
-
-/** URLs leave out such a segment, also if it is percent-encoded, so the request would go to another route. */
-const isDots = (value: string): boolean => value === "." || value === "..";
-
-const dotsProblem = (param: string, requestId: string): Problem => ({
-  type: "/docs#error-invalid_argument",
-  ...errorCodes.INVALID_ARGUMENT,
-  code: "INVALID_ARGUMENT",
-  detail:
-    `\`${param}\` must not be \`.\` or \`..\` here, because no address can have it. ` +
-    "Use `POST /v1/records/lookup`.",
-  request_id: requestId,
-});
