@@ -111,6 +111,7 @@ test.each([
   ["/v1/records/EMAILS/\u00e9@example.com", 400],
   ["/v1/records/EMAILS/a b", 400],
   ["http://elsewhere.test/v1/records/EMAILS/a", 404],
+  ["http://elsewhere.test", 200],
   ["//v1/limits", 404],
   ["/v1/%6cimits", 404],
   // Dot segments are not resolved, so no other route is called.
@@ -137,6 +138,14 @@ test("a request without a Host, and one in two lines, are refused", async () => 
   for (const head of [...heads, lines("GET /healthz\n HTTP/1.1", HOST)])
     expect((await exchange(head)).statuses).toEqual([400]);
 });
+
+test.each(["Host: other.test", "host: leasehold.test", "Host: a/v1/limits?"])(
+  "a second %s is refused",
+  async (second) => {
+    const { statuses, answer } = await exchange(lines("GET /healthz HTTP/1.1", HOST, second));
+    expect([statuses, answer.includes("`Host` must be one host name")]).toEqual([[400], true]);
+  },
+);
 
 test("HTTP/1.0 needs no Host, as load balancers send their health checks", async () => {
   for (const head of [lines("GET /healthz HTTP/1.0"), lines("GET /healthz HTTP/1.0", "Host:")])
