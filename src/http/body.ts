@@ -63,7 +63,7 @@ export async function readInTime(
   clock: WallClock,
 ): Promise<Result<Uint8Array>> {
   const reading = incoming.read(bodyBytes);
-  if (reading === undefined) return ok(new Uint8Array());
+  if ("ok" in reading) return reading;
   return new Promise((resolve) => {
     const cancelTimer = clock.after(bodyReadMs, () => {
       resolve(tooSlow(bodyReadMs));
@@ -110,6 +110,8 @@ export function joined(chunks: readonly Uint8Array[], length: number): Uint8Arra
   }
   return bytes;
 }
+
+export const EMPTY = ok(new Uint8Array());
 
 export const CUT_SHORT = refused(
   "INVALID_ARGUMENT",

@@ -21,8 +21,11 @@ export interface Incoming {
   header(name: string): string | undefined;
   /** All headers, for libraries that need such an object. */
   headers(): Headers;
-  /** Starts to read the body, once. It never holds much more than `maxBytes`. Undefined: there is none. */
-  read(maxBytes: number): Reading | undefined;
+  /**
+   * Returns the body if all of it is there, or there is none, and else starts to read it. To be called once.
+   * It never holds much more than `maxBytes` or a small body.
+   */
+  read(maxBytes: number): Result<Uint8Array> | Reading;
   /**
    * Returns the certificate in DER whose holder TLS has proved to be the sender. Headers say nothing here,
    * because everybody can send them. Undefined: there is none, or the runtime has not verified it.

@@ -71,7 +71,7 @@ export class InternalApi {
       principal: this.#principal,
       header: (name) => sent[name],
       headers: () => new Headers(sent),
-      read: () => bytes && { bytes: Promise.resolve(ok(bytes)), cancel: () => {} },
+      read: () => ok(bytes ?? new Uint8Array()),
       certificate: () => ok(undefined),
     };
   }

@@ -38,9 +38,10 @@ const mostOf = (limit: ListLimit, limits: Limits): number =>
   typeof limit === "number" ? limit : limits[limit];
 
 /** Completes a sentence that begins with the path of the first item that is too many. */
-export const tooManyItems = ({ most, limit }: { most: number; limit?: LimitName }): string =>
-  `is beyond the limit of ${most} items in one list${limit === undefined ? "" : ` (limit \`${apiLimitName(limit)}\`)`}; ` +
-  "send fewer";
+export function tooManyItems({ most, limit }: { most: number; limit?: LimitName }): string {
+  const named = limit === undefined ? "" : ` (limit \`${apiLimitName(limit)}\`)`;
+  return `is beyond the limit of ${most} items in one list${named}; send fewer`;
+}
 
 /** Finds the first item that its list has too many, in a value that was not parsed from JSON. */
 export function findLongList(

@@ -2,7 +2,7 @@ import { ok, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
 import type { WaitUntil } from "../runtime.ts";
 import { serve } from "./app.ts";
-import { readChunks, tooLarge } from "./body.ts";
+import { EMPTY, readChunks, tooLarge } from "./body.ts";
 import { certificateOf, type TlsClientAuth } from "./certificate.ts";
 import type { HttpAnswer, Incoming, Reading } from "./incoming.ts";
 
@@ -47,12 +47,12 @@ export class WebRequest implements Incoming {
     return this.#request.headers;
   }
 
-  read(maxBytes: number): Reading | undefined {
+  read(maxBytes: number): Result<Uint8Array> | Reading {
     const declared = this.#request.headers.get("content-length");
-    if (declared === "0") return undefined;
+    if (declared === "0") return EMPTY;
     if (declared === null || !(Number(declared) <= SMALL_BYTES)) {
       const { body } = this.#request;
-      return body === null ? undefined : readChunks(body, maxBytes);
+      return body === null ? EMPTY : readChunks(body, maxBytes);
     }
     // Nearly all bodies are small: reading them in one call is faster than by chunk. HTTP ends a body at its
     // declared length, so it cannot be longer.

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { TLSSocket } from "node:tls";
 import { ok, type Result } from "../core/refusal.ts";
-import { CUT_SHORT, joined, tooLarge } from "../http/body.ts";
+import { CUT_SHORT, EMPTY, joined, tooLarge } from "../http/body.ts";
 import type { HttpAnswer, Incoming, Reading } from "../http/incoming.ts";
 
 /** The adapter for requests of Node's HTTP server. It makes an object of the web only if asked for it. */
@@ -56,10 +56,16 @@ export class NodeRequest implements Incoming {
     return headers;
   }
 
-  read(maxBytes: number): Reading | undefined {
+  read(maxBytes: number): Result<Uint8Array> | Reading {
     const { method } = this;
-    if (method === "GET" || method === "HEAD" || !this.hasBody) return undefined;
+    if (method === "GET" || method === "HEAD" || !this.hasBody) return EMPTY;
     const incoming = this.#incoming;
+    if (incoming.destroyed) return CUT_SHORT;
+    // A small body arrives with the headers.
+    if (incoming.complete)
+      return incoming.readableLength > maxBytes
+        ? tooLarge(maxBytes)
+        : ok((incoming.read() as Buffer | null) ?? new Uint8Array());
     const { promise: bytes, resolve } = Promise.withResolvers<Result<Uint8Array>>();
     const chunks: Buffer[] = [];
     let length = 0;
@@ -74,13 +80,11 @@ export class NodeRequest implements Incoming {
       else chunks.push(chunk);
     };
     const cut = (): void => end(CUT_SHORT);
-    if (incoming.destroyed) cut();
-    else
-      incoming
-        .on("data", take)
-        .once("end", () => end(ok(chunks.length === 1 && chunks[0] ? chunks[0] : joined(chunks, length))))
-        .once("error", cut)
-        .once("close", cut);
+    incoming
+      .on("data", take)
+      .once("end", () => end(ok(joined(chunks, length))))
+      .once("error", cut)
+      .once("close", cut);
     return { bytes, cancel: cut };
   }
 
