@@ -1,4 +1,5 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import type { PartTables } from "./part-tables.ts";
 
 /** Makes the writes of one database durable. */
 export interface Durability {
@@ -40,26 +41,41 @@ interface Prepared {
  * Gives every `?1` of a statement a value of its own, because Node 22.19 and older cannot bind numbered
  * parameters. A statement has either only numbered ones or none.
  */
-function prepare(connection: DatabaseSync, sql: string): Prepared {
+function prepare(prepareText: (sql: string) => StatementSync, sql: string): Prepared {
   return {
-    statement: connection.prepare(sql.replaceAll(/\?\d+/g, "?")),
+    statement: prepareText(sql.replaceAll(/\?\d+/g, "?")),
     numbers: [...sql.matchAll(/\?(\d+)/g)].map(([, number]) => Number(number)),
     writes: WRITES.test(sql),
   };
 }
 
-/** A SQLite database of the host. It keeps prepared statements, and knows what is not durable yet. */
+/** The tables of one part of a database. */
+interface DatabasePart {
+  name: string;
+  tables: PartTables;
+}
+
+/**
+ * A SQLite database of the host, or a part of one. It keeps prepared statements, and knows what is not
+ * durable yet.
+ */
 export class SqliteDatabase {
   readonly connection: DatabaseSync;
   readonly #durability: Durability;
+  readonly #part: DatabasePart | undefined;
   /** The one that was used last is the last one. */
   readonly #statements = new Map<string, Prepared>();
   #isInTransaction = false;
   #hasWritten = false;
 
-  constructor(connection = new DatabaseSync(":memory:"), durability: Durability = inMemory) {
+  constructor(
+    connection = new DatabaseSync(":memory:"),
+    durability: Durability = inMemory,
+    part?: DatabasePart,
+  ) {
     this.connection = connection;
     this.#durability = durability;
+    this.#part = part;
   }
 
   /** Whether a transaction is open in this turn. */
@@ -107,14 +123,16 @@ export class SqliteDatabase {
     return this.#durability.flush();
   }
 
-  /** The size in bytes without free pages, as a Durable Object reports it. */
+  /** The size in bytes of the whole file without free pages: all of its parts share the limits of one. */
   sizeBytes(): number {
     const [row] = this.all<{ bytes: number }>(SIZE);
     return row?.bytes ?? 0;
   }
 
+  /** A part only forgets its statements. */
   close(): void {
     this.#statements.clear();
+    if (this.#part !== undefined) return;
     this.connection.close();
     this.#durability.closed();
   }
@@ -145,12 +163,18 @@ export class SqliteDatabase {
 
   #prepare(sql: string): Prepared {
     const known = this.#statements.get(sql);
-    const prepared = known ?? prepare(this.connection, sql);
+    const prepared = known ?? prepare((text) => this.#prepareText(text), sql);
     if (known !== undefined) this.#statements.delete(sql);
     this.#statements.set(sql, prepared);
     const [oldest] = this.#statements.keys();
     if (this.#statements.size > MAX_STATEMENTS && oldest !== undefined) this.#statements.delete(oldest);
     return prepared;
+  }
+
+  #prepareText(sql: string): StatementSync {
+    return this.#part === undefined
+      ? this.connection.prepare(sql)
+      : this.#part.tables.prepare(sql, this.#part.name);
   }
 }
 

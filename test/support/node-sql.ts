@@ -1,6 +1,7 @@
 import type { SqlValue, Synchronous } from "../../src/core/ports.ts";
 import type { WritePoint } from "../../src/core/write-points.ts";
 import { NodeSql as PlainSql } from "../../src/node-host/node-sql.ts";
+import { checkInParts } from "./in-parts.ts";
 import { checkNamed } from "./named-writes.ts";
 
 export interface SqlCounts {
@@ -18,6 +19,7 @@ export class NodeSql extends PlainSql {
   override all<Row>(statement: string, ...bindings: SqlValue[]): Row[] {
     checkNamed(statement, this.isInTransaction);
     const rows = super.all<Row>(statement, ...bindings);
+    checkInParts(this.database, statement);
     this.counts.rowsRead += rows.length;
     return rows;
   }
