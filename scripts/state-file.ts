@@ -20,7 +20,9 @@ interface State {
 }
 
 /** Raise it if the files of the folder, or the meaning of what is stored, change. Tables count anyway. */
-const FORMAT = 2;
+const FORMATS: Record<Program, number> = { "npm start": 2, "npm run standalone": 3 };
+/** The format of `npm run standalone` with a file for each object. */
+const FILE_PER_OBJECT = 2;
 
 const tables = [META_TABLE, directorySchema, ledgerSchema, shardSchema, migrations];
 
@@ -35,11 +37,16 @@ export const hashOf = (schemas: unknown): string =>
     .digest("hex")
     .slice(0, 8);
 
+const versionOf = (format: number): string => `${format}.${hashOf(tables)}`;
+
 /**
- * The version of a state. A program refuses a state of any other version, because it would find other tables
- * than it expects.
+ * The version of a program's state. The program refuses a state of any other version, because it would find
+ * other tables than it expects.
  */
-export const STATE_VERSION = `${FORMAT}.${hashOf(tables)}`;
+export const stateVersion = (program: Program): string => versionOf(FORMATS[program]);
+
+/** The same tables in a file for each object. The first start copies them into one file. */
+export const OLD_LAYOUT = versionOf(FILE_PER_OBJECT);
 
 /** On one machine all objects share one thread, so more shards add no capacity and make smaller batches. */
 const NEW_SHARDS = "1";
@@ -56,25 +63,28 @@ export async function openState(
   folder: string,
   program: Program,
   shards = NEW_SHARDS,
-): Promise<{ shards: string; signingSecret: string }> {
-  const state = (await readState(folder)) ?? (await makeState(folder, program, shards));
+): Promise<{ state: State; shards: string; signingSecret: string }> {
+  const state = (await readState(folder, program)) ?? (await makeState(folder, program, shards));
   if (state.program !== program)
     throw new Error(`${folder} is a folder of \`${state.program}\`; ${OTHER_FOLDER}`);
-  return { shards: state.shards, signingSecret: await readOrMakeSecret(folder) };
+  return { state, shards: state.shards, signingSecret: await readOrMakeSecret(folder) };
 }
 
 /** The file is written first, so a start that fails later leaves a folder that can be used. */
 async function makeState(folder: string, program: Program, shards: string): Promise<State> {
-  const state = { version: STATE_VERSION, program, shards };
+  return writeState(folder, { version: stateVersion(program), program, shards });
+}
+
+export async function writeState(folder: string, state: State): Promise<State> {
   await writeDurably(fileOf(folder), `${JSON.stringify(state)}\n`);
   return state;
 }
 
 /** Returns undefined for a folder without a state. Throws if the state is of another version, or damaged. */
-export async function readState(folder: string): Promise<State | undefined> {
+export async function readState(folder: string, asking: Program = "npm start"): Promise<State | undefined> {
   const path = fileOf(folder);
   const text = await readIfThere(path);
-  if (text === undefined) return refuseRest(folder);
+  if (text === undefined) return refuseRest(folder, asking);
   let state: Partial<State> | null = null;
   try {
     state = JSON.parse(text) as Partial<State> | null;
@@ -82,28 +92,29 @@ export async function readState(folder: string): Promise<State | undefined> {
     // It is refused below.
   }
   const { version, program, shards } = state ?? {};
-  if (version !== undefined && version !== STATE_VERSION)
-    throw otherVersion(`${folder} has a state of version ${version}`);
-  if (
-    version === undefined ||
-    (program !== "npm start" && program !== "npm run standalone") ||
-    typeof shards !== "string" ||
-    !/^\d+$/.test(shards)
-  )
+  const isKnown = program === "npm start" || program === "npm run standalone";
+  const needed = stateVersion(isKnown ? program : asking);
+  const isOld = program === "npm run standalone" && version === OLD_LAYOUT;
+  if (version !== undefined && version !== needed && !isOld)
+    throw otherVersion(`${folder} has a state of version ${version}`, needed);
+  if (version === undefined || !isKnown || typeof shards !== "string" || !/^\d+$/.test(shards))
     throw new Error(`${path} is damaged; restore the file, or ${OTHER_FOLDER}`);
-  return { version: STATE_VERSION, program, shards };
+  return { version, program, shards };
 }
 
 /** Throws if a folder without the file has something else of a state. */
-async function refuseRest(folder: string): Promise<undefined> {
+async function refuseRest(folder: string, asking: Program): Promise<undefined> {
   for (const name of ["signing-secret", "storage", "databases"])
     if (await exists(join(folder, name)))
-      throw otherVersion(`${folder} has no state.json, so its state is older, or the file was lost`);
+      throw otherVersion(
+        `${folder} has no state.json, so its state is older, or the file was lost`,
+        stateVersion(asking),
+      );
 }
 
-const otherVersion = (found: string): Error =>
+const otherVersion = (found: string, needed: string): Error =>
   new Error(
-    `${found}; this Leasehold needs version ${STATE_VERSION}: start the Leasehold that made the state, ` +
+    `${found}; this Leasehold needs version ${needed}: start the Leasehold that made the state, ` +
       `or ${OTHER_FOLDER}`,
   );
 

@@ -1,7 +1,4 @@
-/**
- * The most alarms that run at once. Each may wait for a sync, which takes one of the 16 threads that the
- * requests' own syncs need as well.
- */
+/** The most alarms that run at once. */
 const MAX_AT_ONCE = 8;
 
 /**

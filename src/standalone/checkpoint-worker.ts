@@ -1,18 +1,17 @@
 /**
- * The thread that moves write-ahead logs into their databases. SQLite syncs both files meanwhile, which would
+ * The thread that moves the write-ahead log into its database. SQLite syncs both files meanwhile, which would
  * hold up everything on the main thread.
  */
 import { DatabaseSync } from "node:sqlite";
 import { parentPort } from "node:worker_threads";
 import type { CheckpointMessage, CheckpointResult } from "./checkpointer.ts";
 
-function checkpoint(path: string): CheckpointResult {
+function checkpoint(path: string): void {
   const database = new DatabaseSync(path);
   try {
     // Passive: it waits for nobody, and nobody waits for it.
     database.exec("PRAGMA synchronous = NORMAL");
     database.exec("PRAGMA wal_checkpoint(PASSIVE)");
-    return { path };
   } finally {
     database.close();
   }
@@ -20,10 +19,11 @@ function checkpoint(path: string): CheckpointResult {
 
 parentPort?.on("message", (path: string) => {
   try {
-    parentPort?.postMessage(checkpoint(path));
+    checkpoint(path);
+    parentPort?.postMessage({} satisfies CheckpointResult);
   } catch (error) {
     const { message, errcode, code } = error as { message: string; errcode?: number; code?: string };
-    parentPort?.postMessage({ path, error: { message, errcode, code } } satisfies CheckpointResult);
+    parentPort?.postMessage({ error: { message, errcode, code } } satisfies CheckpointResult);
   }
 });
 parentPort?.postMessage("loaded" satisfies CheckpointMessage);

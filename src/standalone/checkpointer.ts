@@ -4,17 +4,10 @@ import { Worker } from "node:worker_threads";
 import type { SqliteDatabase } from "../node-host/sqlite-database.ts";
 import { failureOf, StorageFailure, type OnStorageFailure } from "./storage-failure.ts";
 
-/** A database in a file. */
-interface LoggedFile {
-  readonly path: string;
-  readonly database: SqliteDatabase;
-}
-
 /** What the thread sends. */
 export type CheckpointMessage = "loaded" | CheckpointResult;
 
 export interface CheckpointResult {
-  path: string;
   error?: { message: string; errcode: number | undefined; code: string | undefined };
 }
 
@@ -27,30 +20,29 @@ const BYTES_OF_REST = 256 * FRAME_BYTES;
 /** As often as the other thread goes on in a row. While writes are faster than it, the log grows. */
 const ATTEMPTS = 4;
 
-/** The log of one database. */
-interface Log {
-  /** The size of its file. SQLite cuts it to `LOG_BYTES` when it uses the log from its start again. */
-  bytes: number;
-  /** The size at which a checkpoint is due. */
-  dueAt: number;
-  /** The size when the other thread began. */
-  foundAt: number;
-  attempts: number;
-  isRunning: boolean;
-}
-
 /**
- * Keeps write-ahead logs short, without holding up the main thread for long. Another thread moves most of a
- * log into its database, and the main thread the few pages that were written meanwhile. Then SQLite uses the
- * log from its start again, and cuts its file to `LOG_BYTES` (`journal_size_limit`). So a file that is longer
+ * Keeps a write-ahead log short, without holding up the main thread for long. Another thread moves most of it
+ * into its database, and the main thread the few pages that were written meanwhile. Then SQLite uses the log
+ * from its start again, and cuts its file to `LOG_BYTES` (`journal_size_limit`). So a file that is longer
  * tells how long the log is.
  */
 export class Checkpointer {
-  readonly #logs = new Map<LoggedFile, Log>();
+  readonly #path: string;
+  readonly #database: SqliteDatabase;
   readonly #onFailure: OnStorageFailure;
   #worker: Worker | undefined;
+  /** The size of the log's file. */
+  #bytes = 0;
+  /** The size at which a checkpoint is due. */
+  #dueAt = LOG_BYTES;
+  /** The size when the other thread began. */
+  #foundAt = 0;
+  #attempts = 0;
+  #isRunning = false;
 
-  constructor(onFailure: OnStorageFailure) {
+  constructor(path: string, database: SqliteDatabase, onFailure: OnStorageFailure) {
+    this.#path = path;
+    this.#database = database;
     this.#onFailure = onFailure;
   }
 
@@ -68,16 +60,11 @@ export class Checkpointer {
   }
 
   /** Must be called after each write, with the size of the log's file. */
-  wrote(file: LoggedFile, bytes: number): void {
-    const log = this.#logOf(file);
+  wrote(bytes: number): void {
     // SQLite has used the log from its start again.
-    if (bytes < log.bytes) log.dueAt = LOG_BYTES;
-    log.bytes = bytes;
-    if (bytes > log.dueAt) this.#checkpoint(file, log);
-  }
-
-  forget(file: LoggedFile): void {
-    this.#logs.delete(file);
+    if (bytes < this.#bytes) this.#dueAt = LOG_BYTES;
+    this.#bytes = bytes;
+    if (bytes > this.#dueAt) this.#checkpoint();
   }
 
   /** Waits for the checkpoint that is running, because the end of its thread would leave a file open. */
@@ -86,26 +73,18 @@ export class Checkpointer {
     if (worker === undefined) return;
     // The process must not end here.
     worker.ref();
-    while ([...this.#logs.values()].some(({ isRunning }) => isRunning)) await once(worker, "message");
+    while (this.#isRunning) await once(worker, "message");
     await worker.terminate();
     this.#worker = undefined;
   }
 
-  #logOf(file: LoggedFile): Log {
-    const known = this.#logs.get(file);
-    if (known !== undefined) return known;
-    const log: Log = { bytes: 0, dueAt: LOG_BYTES, foundAt: 0, attempts: 0, isRunning: false };
-    this.#logs.set(file, log);
-    return log;
-  }
-
-  #checkpoint(file: LoggedFile, log: Log): void {
-    if (log.isRunning) return;
-    log.isRunning = true;
-    log.attempts += 1;
-    log.foundAt = log.bytes;
+  #checkpoint(): void {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    this.#attempts += 1;
+    this.#foundAt = this.#bytes;
     this.#worker ??= this.#startWorker();
-    this.#worker.postMessage(file.path);
+    this.#worker.postMessage(this.#path);
   }
 
   #startWorker(): Worker {
@@ -123,31 +102,28 @@ export class Checkpointer {
     return worker;
   }
 
-  #finish({ path, error }: CheckpointResult): void {
-    const [file, log] = [...this.#logs].find(([each]) => each.path === path) ?? [];
-    if (file === undefined || log === undefined) return;
-    log.isRunning = false;
+  #finish({ error }: CheckpointResult): void {
+    this.#isRunning = false;
     if (error !== undefined) {
-      const failure = failureOf(path, error) ?? new StorageFailure(`${path}: ${error.message}`);
+      const failure = failureOf(this.#path, error) ?? new StorageFailure(`${this.#path}: ${error.message}`);
       return this.#onFailure(failure);
     }
-    void this.#finishRest(file, log);
+    void this.#finishRest();
   }
 
-  async #finishRest(file: LoggedFile, log: Log): Promise<void> {
-    if (log.bytes - log.foundAt > BYTES_OF_REST && log.attempts < ATTEMPTS)
-      return this.#checkpoint(file, log);
+  async #finishRest(): Promise<void> {
+    if (this.#bytes - this.#foundAt > BYTES_OF_REST && this.#attempts < ATTEMPTS) return this.#checkpoint();
     try {
       // What is synced here, the checkpoint does not have to sync.
-      await file.database.flush();
+      await this.#database.flush();
     } catch {
       // It was reported.
       return;
     }
-    if (!this.#logs.has(file)) return;
-    file.database.all("PRAGMA wal_checkpoint(PASSIVE)");
-    log.attempts = 0;
+    if (!this.#database.connection.isOpen) return;
+    this.#database.all("PRAGMA wal_checkpoint(PASSIVE)");
+    this.#attempts = 0;
     // While a backup reads an earlier state, the log cannot be used from its start again.
-    log.dueAt = log.bytes + LOG_BYTES;
+    this.#dueAt = this.#bytes + LOG_BYTES;
   }
 }

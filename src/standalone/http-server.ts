@@ -162,11 +162,6 @@ export class HttpServer {
     return new HttpServer(server, `${scheme}://${addressOf(address, used)}`, connections);
   }
 
-  /** Accepts at most so many connections from now on. More are closed at once, without an answer. */
-  limitConnections(connections: number): void {
-    this.#server.maxConnections = connections;
-  }
-
   /** Returns how many connections were closed because of their number since the last time. */
   takeDropped(): number {
     const dropped = this.#dropped;

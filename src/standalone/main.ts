@@ -13,6 +13,7 @@ import type { TypesDocument } from "../core/types/document.ts";
 import { withoutQuotes } from "../projections/failure.ts";
 import { escapeControls } from "../text/escape.ts";
 import { MAX_CONNECTIONS } from "./connection-limit.ts";
+import { restorePart, salvageParts } from "./recover.ts";
 import { backUpState, startStandalone, type Standalone, type StandaloneOptions } from "./server.ts";
 import type { StorageFailure } from "./storage-failure.ts";
 
@@ -29,8 +30,13 @@ Runs one coordinator in one process until a signal stops it. docs/operating/stan
   --types <path>    a file with the types of names that the coordinator has from now on;
                     docs/guides/declare-types.md describes it
   --backup <folder> copies the state to a new folder, also while a server uses it, and ends
-  --trust-copy      accepts a state folder that is a copy of one in use; only for a copy during which
-                    nothing wrote to the original
+  --restore-part <name>  replaces one part (shard-0, cell-7, directory or projection) by that of the
+                    backup in --from, and ends; only while no server uses the state
+  --from <folder>   the backup
+  --salvage <folder>  copies every part that can be read to a new folder, names the others, and ends; only
+                    while no server uses the state
+  --trust-copy      accepts a folder that is a copy of one in use; only for a copy during which nothing
+                    wrote to the original
   --help            show this text
 
 Variables: PORT (8787), LEASEHOLD_STATE (.leasehold-standalone), and those of
@@ -44,6 +50,8 @@ const stateFolder = resolve(process.env["LEASEHOLD_STATE"] || ".leasehold-standa
 interface Options extends Pick<StandaloneOptions, "host" | "tls" | "trustCopy" | "grpc"> {
   types?: string;
   backup?: string;
+  restore?: { part: string; from: string };
+  salvage?: string;
 }
 
 /** Returns undefined if only the help was asked for. */
@@ -59,6 +67,9 @@ async function optionsOf(args: string[]): Promise<Options | undefined> {
       "client-ca": text,
       types: text,
       backup: text,
+      "restore-part": text,
+      from: text,
+      salvage: text,
       "trust-copy": { type: "boolean" },
       help: { type: "boolean" },
     },
@@ -67,7 +78,10 @@ async function optionsOf(args: string[]): Promise<Options | undefined> {
   // An empty value is that of a variable that is not set. An empty host would mean all addresses.
   for (const [option, value] of Object.entries(values))
     if (value === "") throw new Error(`--${option} needs a value`);
-  const { host = "127.0.0.1", cert, key, types, backup } = values;
+  const { host = "127.0.0.1", cert, key, types, backup, from, salvage } = values;
+  const part = values["restore-part"];
+  if (part !== undefined && from === undefined) throw new Error("--restore-part needs --from");
+  if (part === undefined && from !== undefined) throw new Error("--from needs --restore-part");
   if (cert !== undefined && key === undefined) throw new Error("--cert needs --key");
   if (key !== undefined && cert === undefined) throw new Error("--key needs --cert");
   const grpcPort = values["grpc-port"];
@@ -79,6 +93,8 @@ async function optionsOf(args: string[]): Promise<Options | undefined> {
     ...(grpcPort === undefined ? {} : { grpc: { port: portOf(grpcPort, "--grpc-port") } }),
     ...(types === undefined ? {} : { types }),
     ...(backup === undefined ? {} : { backup }),
+    ...(part === undefined || from === undefined ? {} : { restore: { part, from } }),
+    ...(salvage === undefined ? {} : { salvage }),
     ...(cert === undefined || key === undefined ? {} : { tls: await tlsOf(cert, key, clientCa) }),
   };
 }
@@ -93,10 +109,6 @@ async function tlsOf(
     ...(clientCa === undefined ? {} : { clientCa: await readAuthorities("--client-ca", clientCa) }),
   };
 }
-
-// A sync takes a thread of Node's pool while the disk works, and each object may have one. The pool is made
-// at its first use.
-process.env["UV_THREADPOOL_SIZE"] ??= "16";
 
 // SQLite makes its files with the process's mask. Only this user may read them.
 process.umask(0o077);
@@ -137,10 +149,23 @@ function banner({ url, grpcAddress, keys, isFirstStart }: Standalone): string {
 async function main(): Promise<void> {
   const options = await optionsOf(process.argv.slice(2));
   if (options === undefined) return void process.stdout.write(HELP);
-  const { host, tls, grpc, trustCopy, backup } = options;
+  const { host, tls, grpc, trustCopy, backup, restore, salvage } = options;
   if (backup !== undefined) {
     const { files, bytes } = await backUpState(stateFolder, backup, { trustCopy });
     process.stdout.write(`Copied ${stateFolder} to ${resolve(backup)}: ${files} files, ${bytes} bytes.\n`);
+    return;
+  }
+  if (restore !== undefined) {
+    const rows = await restorePart(stateFolder, restore, { trustCopy });
+    process.stdout.write(`Restored ${restore.part} from ${resolve(restore.from)}: ${rows} rows.\n`);
+    return;
+  }
+  if (salvage !== undefined) {
+    const { copied, damaged } = await salvageParts(stateFolder, salvage, { trustCopy });
+    process.stdout.write(
+      `Copied ${copied.length} parts to ${resolve(salvage)}.\n` +
+        damaged.map(({ part, error }) => `  ${part} is damaged: ${error}\n`).join(""),
+    );
     return;
   }
   // A wrong file is refused before anything is started.

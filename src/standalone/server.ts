@@ -9,7 +9,7 @@ import type { GrpcServer } from "../grpc/grpc-server.ts";
 import { requestSend } from "../grpc/request-send.ts";
 import { Host, type HostOptions } from "../node-host/host.ts";
 import { connectionLimit } from "./connection-limit.ts";
-import { backUp, type BackedUp, type BackupSource } from "./backup.ts";
+import { backUp, type BackedUp, type CopySource } from "./backup.ts";
 import { askForBackup, listenForBackups } from "./control.ts";
 import { addressOf, HttpServer, listenError, type HttpOptions } from "./http-server.ts";
 import { openFolder } from "./state-folder.ts";
@@ -140,9 +140,9 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
     port: options.port,
     bodyReadMs: limits.bodyReadMs,
     ...(options.tls === undefined ? {} : { tls: options.tls }),
-    limits: { connections: connectionLimit(storage.files.length) },
+    limits: { connections: connectionLimit() },
   });
-  const grpc = await startGrpc(options, host, connectionLimit(storage.files.length), limits.bodyReadMs).catch(
+  const grpc = await startGrpc(options, host, connectionLimit(), limits.bodyReadMs).catch(
     async (error: unknown) => {
       await http.close(0);
       throw error;
@@ -157,8 +157,6 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
   const stopCron = startCron(async () => {
     const dropped = http.takeDropped();
     if (dropped > 0) log("connections_dropped", { dropped });
-    // Each new cell has taken some file descriptors.
-    http.limitConnections(connectionLimit(storage.files.length));
     await cron();
   });
   host.releaseAlarms();
@@ -170,13 +168,14 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
     host.end();
     await storage.settle();
     host.close();
+    await storage.close();
     await clearUse(databases);
     await lock.release();
   };
   return {
     url: http.url,
     grpcAddress: grpc && addressOf(options.host, grpc.port),
-    maxConnections: connectionLimit(storage.files.length),
+    maxConnections: connectionLimit(),
     keys,
     isFirstStart: known === undefined,
     dispatch: (request) => host.dispatch(request),
@@ -207,9 +206,9 @@ async function startGrpc(
   }
 }
 
-const sourceOf = (folder: string, storage: Storage): BackupSource => ({
+const sourceOf = (folder: string, storage: Storage): CopySource => ({
   folder,
-  databases: storage.files.map(({ path }) => path),
+  database: storage.path,
 });
 
 /** Copies the state to a new folder, through the server that uses it or, if there is none, by itself. */

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { makeFolder } from "../../scripts/durable-file.ts";
-import { openState } from "../../scripts/state-file.ts";
+import { OLD_LAYOUT, openState, stateVersion, writeState } from "../../scripts/state-file.ts";
+import { takeOver } from "./take-over.ts";
 import { markUse, UntrustedCopy } from "./use-mark.ts";
 
 export interface OpenedFolder {
@@ -27,12 +28,16 @@ export async function openFolder(
   { shards, trustCopy = false }: OpenOptions,
 ): Promise<OpenedFolder> {
   const databases = join(folder, "databases");
-  const state = await openState(folder, "npm run standalone", shards);
+  const { state, ...opened } = await openState(folder, "npm run standalone", shards);
   await makeFolder(databases);
   await markUse(databases, trustCopy).catch((error: unknown) => {
     throw error instanceof UntrustedCopy ? new Error(refusedCopy(folder)) : error;
   });
-  return { databases, ...state };
+  if (state.version === OLD_LAYOUT) {
+    await takeOver(databases);
+    await writeState(folder, { ...state, version: stateVersion("npm run standalone") });
+  }
+  return { databases, ...opened };
 }
 
 const refusedCopy = (folder: string): string =>

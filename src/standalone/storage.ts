@@ -1,90 +1,95 @@
-import { readdirSync } from "node:fs";
+import { openSync } from "node:fs";
 import { join } from "node:path";
-import type { SqliteDatabase } from "../node-host/sqlite-database.ts";
+import { PartTables } from "../node-host/part-tables.ts";
+import { SqliteDatabase } from "../node-host/sqlite-database.ts";
 import type { ObjectStore } from "../node-host/object-store.ts";
 import { Checkpointer } from "./checkpointer.ts";
-import { DatabaseFile, type FileContext } from "./database-file.ts";
+import { DATABASE, openDatabase } from "./database-file.ts";
 import { realDisk, type Disk } from "./disk.ts";
-import { FileStore } from "./file-store.ts";
+import { PartStore } from "./part-store.ts";
+import { isObject, partsIn, PROJECTION } from "./parts.ts";
 import type { OnStorageFailure } from "./storage-failure.ts";
-
-/** The names of objects, which are those of their files. */
-const OBJECT = /^(?:cell-\d+|shard-\d+|directory)$/;
-const ENDING = ".sqlite";
+import { WalSync } from "./wal-sync.ts";
 
 export interface StorageOptions {
-  /** The folder of the files. It must exist. */
+  /** The folder of the file. It must exist. */
   folder: string;
   onFailure: OnStorageFailure;
   disk?: Disk;
 }
 
-/** The databases of a state folder: one for each object, and one for the projection. */
+/** The database of a state folder. It has the tables of each object, and those of the projection. */
 export class Storage {
-  readonly #folder: string;
-  readonly #context: FileContext;
-  readonly #stores = new Map<string, FileStore>();
-  readonly #projection: DatabaseFile;
+  readonly path: string;
+  readonly projection: SqliteDatabase;
+  readonly #whole: SqliteDatabase;
+  readonly #sync: WalSync;
+  readonly #tables: PartTables;
+  readonly #checkpointer: Checkpointer;
+  readonly #stores = new Map<string, ObjectStore>();
 
-  /** Opens and checks all files. Throws a `StorageFailure` that names a damaged one. */
+  /** Opens and checks the file. Throws a `StorageFailure` that names it if it is damaged. */
   constructor({ folder, onFailure, disk = realDisk }: StorageOptions) {
-    this.#folder = folder;
-    this.#context = { disk, onFailure, checkpointer: new Checkpointer(onFailure) };
-    this.#projection = new DatabaseFile(this.#pathOf("projection"), this.#context);
-    for (const name of objectsIn(folder)) this.#open(name);
+    this.path = join(folder, DATABASE);
+    const connection = openDatabase(this.path);
+    this.#sync = new WalSync(this.path, openSync(`${this.path}-wal`, "r+"), {
+      disk,
+      onFailure,
+      onWrite: (logBytes) => this.#checkpointer.wrote(logBytes),
+    });
+    this.#whole = new SqliteDatabase(connection, this.#sync);
+    this.#checkpointer = new Checkpointer(this.path, this.#whole, onFailure);
+    this.#tables = new PartTables(connection);
+    this.projection = this.#part("");
+    for (const name of partsIn(connection)) if (name !== PROJECTION) this.#open(name);
   }
 
-  /** The objects that have a file. */
+  /** The objects that have tables. */
   get names(): string[] {
     return [...this.#stores.keys()];
   }
 
-  get projection(): SqliteDatabase {
-    return this.#projection.database;
+  /** Whether everything that was written is durable. */
+  get isDurable(): boolean {
+    return this.#sync.isDurable;
   }
 
-  /** Returns what an object has stored, and makes its file at its first use. */
+  /** Returns what an object has stored, and makes its first table at its first use. */
   store(name: string): ObjectStore {
-    if (!OBJECT.test(name))
+    if (!isObject(name))
       throw new Error("an object must be named cell-<number>, shard-<number> or directory");
     return this.#stores.get(name) ?? this.#open(name);
   }
 
-  /** All databases. */
-  get files(): DatabaseFile[] {
-    return [this.#projection, ...[...this.#stores.values()].map(({ file }) => file)];
-  }
-
   /** Starts the thread of the checkpoints. Otherwise the first checkpoint does so. */
   startCheckpoints(): Promise<void> {
-    return this.#context.checkpointer.start();
+    return this.#checkpointer.start();
   }
 
-  /** Waits until everything that was written is durable, and stops the checkpoints. Before `Host.close`. */
+  /** Waits until everything that was written is durable, and stops the checkpoints. */
   async settle(): Promise<void> {
-    for (const { database } of this.files) await database.flush();
-    await this.#context.checkpointer.stop();
+    await this.#sync.flush();
+    await this.#checkpointer.stop();
   }
 
-  /** Closes all databases. A host that uses them closes those of its objects itself. */
+  /** Closes the database. A host that uses it must be closed. */
   async close(): Promise<void> {
     await this.settle();
-    for (const { database } of this.files) database.close();
+    this.#whole.close();
   }
 
-  #open(name: string): FileStore {
-    const store = new FileStore(this.#pathOf(name), this.#context);
+  /** Closes the database without a sync. Only tests need this. */
+  abandon(): void {
+    this.#whole.close();
+  }
+
+  #open(name: string): ObjectStore {
+    const store = new PartStore(this.#part(name));
     this.#stores.set(name, store);
     return store;
   }
 
-  #pathOf(name: string): string {
-    return join(this.#folder, `${name}${ENDING}`);
+  #part(name: string): SqliteDatabase {
+    return new SqliteDatabase(this.#whole.connection, this.#sync, { name, tables: this.#tables });
   }
 }
-
-const objectsIn = (folder: string): string[] =>
-  readdirSync(folder)
-    .filter((file) => file.endsWith(ENDING))
-    .map((file) => file.slice(0, -ENDING.length))
-    .filter((name) => OBJECT.test(name));

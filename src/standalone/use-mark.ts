@@ -30,6 +30,10 @@ export async function markUse(databases: string, isTrusted: boolean): Promise<vo
   await write(databases, path);
 }
 
+/** Whether the folder is in use, or a copy of one that was. */
+export const hasBeenInUse = async (databases: string): Promise<boolean> =>
+  (await readMark(join(databases, NAME))) !== undefined || (await hasAnyLog(databases));
+
 /** Removes the mark after all databases were closed. It stays if one of them has kept its log. */
 export async function clearUse(databases: string): Promise<void> {
   if (await hasAnyLog(databases)) return;

@@ -9,7 +9,6 @@ interface WalSyncOptions {
   onFailure: OnStorageFailure;
   /** Gets the size of the log's file. */
   onWrite: (logBytes: number) => void;
-  onClose: () => void;
 }
 
 /**
@@ -25,8 +24,7 @@ export class WalSync implements Durability {
   readonly #disk: Disk;
   readonly #onFailure: OnStorageFailure;
   readonly #onWrite: WalSyncOptions["onWrite"];
-  readonly #onClose: () => void;
-  #logFd: number | undefined;
+  readonly #logFd: number;
   /** The log is new, so its name in the folder has to survive as well. */
   #isFolderSynced = false;
   /** Starts at 1, because a new log is a write. */
@@ -34,20 +32,13 @@ export class WalSync implements Durability {
   #synced = 0;
   #syncing: Promise<void> | undefined;
 
-  constructor(path: string, { disk, onFailure, onWrite, onClose }: WalSyncOptions) {
+  /** @param logFd - only for syncs; closed after SQLite has closed the log */
+  constructor(path: string, logFd: number, { disk, onFailure, onWrite }: WalSyncOptions) {
     this.#path = path;
+    this.#logFd = logFd;
     this.#disk = disk;
     this.#onFailure = onFailure;
     this.#onWrite = onWrite;
-    this.#onClose = onClose;
-  }
-
-  /**
-   * Must be called once SQLite has made the log, and before the first flush. The descriptor is only for
-   * syncs. It is closed after SQLite has closed the log.
-   */
-  watch(logFd: number): void {
-    this.#logFd = logFd;
   }
 
   get isDurable(): boolean {
@@ -56,7 +47,7 @@ export class WalSync implements Durability {
 
   written(): void {
     this.#written += 1;
-    if (this.#logFd !== undefined) this.#onWrite(fstatSync(this.#logFd).size);
+    this.#onWrite(fstatSync(this.#logFd).size);
   }
 
   async flush(): Promise<void> {
@@ -71,14 +62,12 @@ export class WalSync implements Durability {
   }
 
   closed(): void {
-    if (this.#logFd !== undefined) closeSync(this.#logFd);
-    this.#onClose();
+    closeSync(this.#logFd);
   }
 
   async #sync(): Promise<void> {
     const covered = this.#written;
     try {
-      if (this.#logFd === undefined) throw new Error("the write-ahead log is not open");
       await this.#disk.syncFile(this.#logFd);
       if (!this.#isFolderSynced) await this.#disk.syncFolder(dirname(this.#path));
     } catch (error) {

@@ -656,11 +656,7 @@ const proofs: Record<string, Proof> = {
   ),
   "Storage.#stores": at(
     "test/standalone/storage.test.ts",
-    "files, alarms and the projection survive, and names tell which objects have a file",
-  ),
-  "Checkpointer.#logs": at(
-    "test/standalone/storage.test.ts",
-    "let a log be used from its start again, and lose nothing",
+    "tables, alarms and the projection survive, and names tell which objects have tables",
   ),
   "Connections.#accepted": stopping,
   "Connections.#ready": stopping,

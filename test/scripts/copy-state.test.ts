@@ -19,7 +19,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { copyState } from "../../scripts/state-copy.ts";
-import { STATE_VERSION } from "../../scripts/state-file.ts";
+import { stateVersion } from "../../scripts/state-file.ts";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -33,7 +33,7 @@ function makeState(folder: string): { state: string; database: string } {
   const [state, objects] = [join(folder, "state"), join(folder, "state", "storage", "do")];
   mkdirSync(objects, { recursive: true });
   writeFileSync(join(state, "signing-secret"), "secret");
-  const version = { version: STATE_VERSION, program: "npm start", shards: "1" };
+  const version = { version: stateVersion("npm start"), program: "npm start", shards: "1" };
   writeFileSync(join(state, "state.json"), JSON.stringify(version));
   const database = join(objects, "object.sqlite");
   const made = new DatabaseSync(database);

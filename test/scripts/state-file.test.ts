@@ -2,7 +2,9 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { hashOf, openState, readState, STATE_VERSION } from "../../scripts/state-file.ts";
+import { hashOf, openState, readState, stateVersion } from "../../scripts/state-file.ts";
+
+const STATE_VERSION = stateVersion("npm start");
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "leasehold-state-"));

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Ports } from "../../src/core/ports.ts";
+import { DATABASE } from "../../src/standalone/database-file.ts";
 import { Host } from "../../src/node-host/host.ts";
 import { startStandalone, type Standalone } from "../../src/standalone/server.ts";
 
@@ -59,17 +60,17 @@ const start = (): Promise<Standalone> =>
 
 /** When the alarm that an object has stored rings; null if it has none. */
 function storedAlarm(name: string): unknown {
-  const database = new DatabaseSync(join(folder, `databases/${name}.sqlite`), { readOnly: true });
+  const database = new DatabaseSync(join(folder, "databases", DATABASE), { readOnly: true });
   try {
-    return database.prepare("SELECT at_ms FROM host_alarm").get()?.["at_ms"] ?? null;
+    return database.prepare(`SELECT at_ms FROM "${name}/host_alarm"`).get()?.["at_ms"] ?? null;
   } finally {
     database.close();
   }
 }
 
 function storeAlarm(name: string, atMs: number): void {
-  const database = new DatabaseSync(join(folder, `databases/${name}.sqlite`));
-  database.exec(`DELETE FROM host_alarm; INSERT INTO host_alarm VALUES (${atMs})`);
+  const database = new DatabaseSync(join(folder, "databases", DATABASE));
+  database.exec(`DELETE FROM "${name}/host_alarm"; INSERT INTO "${name}/host_alarm" VALUES (${atMs})`);
   database.close();
 }
 

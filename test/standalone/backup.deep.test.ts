@@ -1,6 +1,6 @@
 /** Copies of a state that are made file by file, and backups of a stopped one. */
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 
@@ -32,30 +32,6 @@ test("a plain copy of a busy server is never served, and its backup is", async (
   expect(load.leases.every(({ begun }) => begun === 201)).toBe(true);
 });
 
-test("a copy file by file that is trusted may not agree with itself, and says so", async () => {
-  const server = await (await start("copied")).ready();
-  const load = new Load(server);
-  await expect.poll(() => load.committed).toBeGreaterThan(40);
-  const copy = join(folder, "file-by-file");
-  const databases = "databases";
-  mkdirSync(join(copy, databases), { recursive: true });
-  for (const name of ["state.json", "signing-secret", "dev-keys.json"])
-    cpSync(join(folder, "copied", name), join(copy, name));
-  const names = readdirSync(join(folder, "copied", databases)).filter((name) => !name.endsWith("-shm"));
-  // The shards first, and the ledgers a moment later.
-  for (const name of names.filter((each) => !each.startsWith("cell-")))
-    cpSync(join(folder, "copied", databases, name), join(copy, databases, name));
-  const soFar = load.committed;
-  await expect.poll(() => load.committed).toBeGreaterThan(soFar + 20);
-  for (const name of names.filter((each) => each.startsWith("cell-")))
-    cpSync(join(folder, "copied", databases, name), join(copy, databases, name));
-  await load.stop();
-  const torn = await start("file-by-file", ["--trust-copy"]);
-  await expect.poll(() => torn.stdout + torn.stderr).toMatch(/is ready|is damaged/);
-  // The cron at the start tells each shard how far the ledgers have seen it (H2).
-  await expect.poll(() => torn.stderr).toMatch(/"event":"history_lost"|is damaged/);
-});
-
 test("a backup also copies a stopped state, and replaces nothing but an unfinished backup", async () => {
   const server = await (await start("stopped")).ready();
   const inside = await backUp("stopped", join(folder, "stopped/backup"));
@@ -75,7 +51,7 @@ test("a backup also copies a stopped state, and replaces nothing but an unfinish
   expect((await backUp("stopped", join(folder, "again"))).code).toBe(0);
   mkdirSync(join(folder, "more.partial"));
   writeFileSync(join(folder, "more.partial/mine"), "");
-  expect((await backUp("stopped", join(folder, "more"))).output).toContain("is not an unfinished backup");
+  expect((await backUp("stopped", join(folder, "more"))).output).toContain("is not an unfinished copy");
   expect(existsSync(join(folder, "more.partial/mine"))).toBe(true);
   await server.end("SIGTERM");
   expect((await backUp("stopped", join(folder, "offline"))).code).toBe(0);

@@ -9,6 +9,7 @@ import { DatabaseSync } from "node:sqlite";
 import { v4 as newUuid } from "uuid";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { freePort } from "../../scripts/free-port.ts";
+import { DATABASE } from "../../src/standalone/database-file.ts";
 import { Random } from "../rigs/sim/random.ts";
 import { Server } from "../scripts/server.ts";
 import { slice } from "../support/slice.ts";
@@ -137,12 +138,14 @@ async function copiedNames(from: string): Promise<string[]> {
 /** The shards that have a row about each name. */
 function shardsOfNames(table: "claim" | "hold"): Map<string, number[]> {
   const found = new Map<string, number[]>();
+  const database = new DatabaseSync(join(state, "databases", DATABASE), { readOnly: true });
   for (let shard = 0; shard < TO; shard += 1) {
-    const database = new DatabaseSync(join(state, "databases", `shard-${shard}.sqlite`), { readOnly: true });
-    const rows = database.prepare(`SELECT canonical FROM ${table}`).all() as { canonical: string }[];
+    const rows = database.prepare(`SELECT canonical FROM "shard-${shard}/${table}"`).all() as {
+      canonical: string;
+    }[];
     for (const { canonical } of rows) found.set(canonical, [...(found.get(canonical) ?? []), shard]);
-    database.close();
   }
+  database.close();
   return found;
 }
 

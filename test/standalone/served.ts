@@ -65,6 +65,7 @@ export async function serveFiles(
       host.end();
       await storage.settle();
       host.close();
+      await storage.close();
       if (kept === undefined) rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -5,19 +5,24 @@ import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { Agent, request } from "node:https";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import { freePort } from "../../scripts/free-port.ts";
+import { DATABASE } from "../../src/standalone/database-file.ts";
+import { dropPart, PROJECTION } from "../../src/standalone/parts.ts";
 import { leaseId, oneName, Server } from "../scripts/server.ts";
 import { begin, commit, lookUp, useStandalone, type Start } from "./standalone-servers.ts";
 
 const { folder, servers, start, ready, copyBundle, failingDisk, endsAtDiskFailure } = useStandalone();
 const root = join(import.meta.dirname, "../..");
 
-test("a projection that is deleted is filled again", async () => {
+test("a projection whose tables are deleted is filled again", async () => {
   const server = await ready({ state: "no-projection" });
   await begin(server, 1, "early");
   await server.end("SIGTERM");
-  rmSync(join(folder, "no-projection/databases/projection.sqlite"));
+  const database = new DatabaseSync(join(folder, "no-projection/databases", DATABASE));
+  dropPart(database, PROJECTION);
+  database.close();
   const again = await ready({ state: "no-projection" });
   const { body } = await again.call(server.keys.operator, "GET", "/v1/admin/keys");
   expect(body["keys"]).toHaveLength(6);
@@ -101,17 +106,13 @@ describe("a start is refused with one line", () => {
     );
   });
 
-  test("if a database is damaged", async () => {
+  test("if the database is damaged", async () => {
     await (await ready({ state: "damaged" })).end("SIGTERM");
-    for (const name of ["shard-0", "cell-2", "directory", "projection"]) {
-      const file = join(folder, "damaged/databases", `${name}.sqlite`);
-      const whole = readFileSync(file);
-      writeFileSync(file, whole.subarray(0, whole.length - 4_096));
-      expect(await refusal({ state: "damaged" })).toMatch(
-        new RegExp(`databases/${name}\\.sqlite is damaged`),
-      );
-      writeFileSync(file, whole);
-    }
+    const file = join(folder, "damaged/databases", DATABASE);
+    const whole = readFileSync(file);
+    writeFileSync(file, whole.subarray(0, whole.length - 4_096));
+    expect(await refusal({ state: "damaged" })).toMatch(/databases\/leasehold\.sqlite is damaged/);
+    writeFileSync(file, whole);
     const server = await ready({ state: "damaged" });
     await server.end("SIGTERM");
   });
@@ -224,7 +225,7 @@ test("--types declares the types, and --cert and --key turn on TLS", async () =>
 });
 
 test("a full disk ends the process", async () => {
-  await endsAtDiskFailure("f", /(cell-1|shard-0)\.sqlite: the disk is full \(SQLite/);
+  await endsAtDiskFailure("f", /leasehold\.sqlite: the disk is full \(SQLite/);
 });
 
 test("a start without room for its files names the folder", async () => {

@@ -25,7 +25,7 @@ describe("the first server", () => {
     expect(Object.keys(keys.cells)).toEqual(["1", "2", "3", "4"]);
     const names = readdirSync(state, { recursive: true, encoding: "utf8" });
     expect(names).toEqual(
-      expect.arrayContaining(["dev-keys.json", "signing-secret", "databases/shard-0.sqlite"]),
+      expect.arrayContaining(["dev-keys.json", "signing-secret", "databases/leasehold.sqlite"]),
     );
     for (const name of names) expect(statSync(join(state, name)).mode & 0o077, name).toBe(0);
     await expect.poll(() => first.stdout).toContain("Ctrl-C stops it");
@@ -87,10 +87,10 @@ test("a sync that fails ends the process, and no call is answered after it", () 
 
 test("a start with a damaged database is refused with one line", async () => {
   await (await ready({ state: "damaged" })).end("SIGTERM");
-  const file = join(folder, "damaged/databases/shard-0.sqlite");
+  const file = join(folder, "damaged/databases/leasehold.sqlite");
   truncateSync(file, statSync(file).size - 4_096);
   const { code, stderr } = await (await start({ state: "damaged" })).ended;
-  const line = /^leasehold: .*databases\/shard-0\.sqlite is damaged.*\n$/;
+  const line = /^leasehold: .*databases\/leasehold\.sqlite is damaged.*\n$/;
   expect([code, stderr]).toEqual([1, expect.stringMatching(line)]);
 });
 

@@ -66,8 +66,10 @@ test("[B5] after the end of a host, nothing is written, by nobody", async () => 
   expect(await call(served, "PUT", `/v1/cells/1/leases/${newUuid()}`, batch("before"))).toBe(201);
   host.end();
   await storage.settle();
-  const writes = (): unknown[] =>
-    storage.files.map(({ database }) => [database.isDurable, ...database.all("SELECT total_changes() AS n")]);
+  const writes = (): unknown[] => [
+    storage.isDurable,
+    ...storage.projection.all("SELECT total_changes() AS n"),
+  ];
   const before = writes();
   expect(await call(served, "PUT", `/v1/cells/1/leases/${newUuid()}`, batch("after"))).toBe(503);
   expect(await call(served, "POST", "/v1/admin/cells", { ...cell, cell_id: "2" })).toBe(503);

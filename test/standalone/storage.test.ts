@@ -1,4 +1,4 @@
-/** Databases in files: what a sync covers, what survives, and what ends the process. */
+/** The database file: what a sync covers, what survives, and what ends the process. */
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -62,7 +62,7 @@ beforeEach(() => {
 });
 
 afterEach(() => {
-  for (const storage of opened.splice(0)) for (const { database } of storage.files) database.close();
+  for (const storage of opened.splice(0)) storage.abandon();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -146,14 +146,16 @@ describe("a flush", () => {
     await disk.finish(new Error("EIO: i/o error, fdatasync"));
     expect(await Promise.all(flushes)).toEqual(["lost", "lost"]);
     expect(failures.map(({ message }) => message)).toEqual([
-      expect.stringMatching(/cell-1\.sqlite-wal could not be made durable \(EIO: i\/o error, fdatasync\);/),
+      expect.stringMatching(
+        /leasehold\.sqlite-wal could not be made durable \(EIO: i\/o error, fdatasync\);/,
+      ),
     ]);
     await expect(database.flush()).rejects.toThrow("could not be made durable");
     expect(disk.asked).toEqual(["file"]);
   });
 });
 
-test("files, alarms and the projection survive, and names tell which objects have a file", async () => {
+test("tables, alarms and the projection survive, and names tell which objects have tables", async () => {
   const first = open();
   expect(first.names).toEqual([]);
   first.store("shard-0");
@@ -167,7 +169,7 @@ test("files, alarms and the projection survive, and names tell which objects hav
   first.store("shard-0").setAlarm(null);
   first.projection.all("CREATE TABLE p (a TEXT)");
   await close(first);
-  expect(existsSync(join(folder, "cell-7.sqlite-wal"))).toBe(false);
+  expect(existsSync(join(folder, "leasehold.sqlite-wal"))).toBe(false);
 
   const second = open();
   expect(second.names.toSorted()).toEqual(["cell-7", "directory", "shard-0"]);
@@ -203,7 +205,7 @@ test("what is in the log when the process ends is read at the next start", async
   cpSync(folder, copy, { recursive: true });
   const other = new Storage({ folder: copy, onFailure: (failure) => failures.push(failure) });
   expect(textsIn(other.store("cell-1").database)).toEqual(["kept"]);
-  for (const file of other.files) file.database.close();
+  other.abandon();
   rmSync(copy, { recursive: true });
 });
 
@@ -213,7 +215,7 @@ test("a damaged file is named", async () => {
   database.all("CREATE TABLE t (a TEXT)");
   for (let n = 0; n < 500; n += 1) insert(database, "x".repeat(200));
   await close(first);
-  const path = join(folder, "shard-0.sqlite");
+  const path = join(folder, "leasehold.sqlite");
   const whole = readFileSync(path);
   for (const damage of [
     Buffer.from("this is no database".repeat(400)),
@@ -221,7 +223,7 @@ test("a damaged file is named", async () => {
     whole.subarray(0, 20_000),
   ]) {
     writeFileSync(path, damage);
-    expect(() => open()).toThrow(/shard-0\.sqlite is damaged or cannot be read/);
+    expect(() => open()).toThrow(/leasehold\.sqlite is damaged or cannot be read/);
   }
   writeFileSync(path, whole);
   expect(textsIn(open().store("shard-0").database)).toHaveLength(500);
@@ -237,13 +239,13 @@ test("errors of the storage are reported, and those of a statement are not", () 
   database.all("PRAGMA max_page_count = 1");
   expect(() => insert(database, "x".repeat(20_000))).toThrow("full");
   expect(failures.map(({ message }) => message)).toEqual([
-    expect.stringMatching(/cell-1\.sqlite: the disk is full \(SQLite: .*, code 13\)/),
+    expect.stringMatching(/leasehold\.sqlite: the disk is full \(SQLite: .*, code 13\)/),
   ]);
   expect(textsIn(database)).toEqual(["a"]);
 });
 
 describe("checkpoints", () => {
-  const log = (): string => join(folder, "cell-1.sqlite-wal");
+  const log = (): string => join(folder, "leasehold.sqlite-wal");
 
   /** Writes more than 16 MB, the length of a log that asks for a checkpoint. */
   async function writeMuch(
@@ -280,8 +282,8 @@ describe("checkpoints", () => {
     expect(failures).toEqual([]);
     await close(storage);
     expect(existsSync(log())).toBe(false);
-    const reader = new DatabaseSync(join(folder, "cell-1.sqlite"), { readOnly: true });
-    expect(reader.prepare("SELECT count(*) AS n FROM t").get()).toEqual({ n: written });
+    const reader = new DatabaseSync(join(folder, "leasehold.sqlite"), { readOnly: true });
+    expect(reader.prepare('SELECT count(*) AS n FROM "cell-1/t"').get()).toEqual({ n: written });
     reader.close();
   });
 
@@ -297,9 +299,9 @@ describe("checkpoints", () => {
     const { database } = open().store("cell-1");
     database.all("CREATE TABLE t (a TEXT)");
     insert(database, "first");
-    const reader = new DatabaseSync(join(folder, "cell-1.sqlite"), { readOnly: true });
+    const reader = new DatabaseSync(join(folder, "leasehold.sqlite"), { readOnly: true });
     reader.exec("BEGIN");
-    const seen = (): unknown => reader.prepare("SELECT count(*) AS n FROM t").get();
+    const seen = (): unknown => reader.prepare('SELECT count(*) AS n FROM "cell-1/t"').get();
     expect(seen()).toEqual({ n: 1 });
     let written = 1;
     for (let round = 0; round < 2; round += 1) written += await writeMuch(database);

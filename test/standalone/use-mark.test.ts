@@ -25,7 +25,7 @@ beforeEach(() => {
 afterEach(() => rmSync(parent, { recursive: true, force: true }));
 
 const mark = (of: string): string => join(of, "in-use");
-const log = (of: string): string => join(of, "cell-1.sqlite-wal");
+const log = (of: string): string => join(of, "leasehold.sqlite-wal");
 
 test("a folder is accepted again after a kill, and when it was moved", async () => {
   await markUse(folder, false);
@@ -60,7 +60,7 @@ test("a copy that lacks the mark is refused for its logs", async () => {
 });
 
 test("a folder that was closed, and then read by another program, is accepted", async () => {
-  const path = join(folder, "cell-1.sqlite");
+  const path = join(folder, "leasehold.sqlite");
   const writer = new DatabaseSync(path);
   writer.exec("PRAGMA journal_mode = WAL; CREATE TABLE t (a)");
   writer.close();

@@ -1,5 +1,5 @@
 /**
- * An older file of one shard: the steps of docs/operating/runbook.md give every name back to its cell. All
+ * An older state of one shard: the steps of docs/operating/runbook.md give every name back to its cell. All
  * cells verify, and an operator claims the names that no row has.
  */
 import { eq } from "drizzle-orm";
@@ -7,11 +7,14 @@ import { randomBytes } from "node:crypto";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import type { VerificationReport } from "../../../src/cell/index.ts";
 import { AlreadyClaimedError, createClient, UnavailableError } from "../../../src/client/index.ts";
 import { shardOf } from "../../../src/core/placement.ts";
 import { gitlabTypes } from "../../../src/core/types/gitlab.ts";
+import { DATABASE } from "../../../src/standalone/database-file.ts";
+import { attach, copyPart, dropPart } from "../../../src/standalone/parts.ts";
 import { CommandLine } from "../../cli/command-line.ts";
 import { serveFiles, type Served } from "../../standalone/served.ts";
 import { TestedCell, type TestedCoordinator } from "./drizzle.ts";
@@ -22,7 +25,7 @@ const { organizations } = dialect.tables;
 const NAMES = "ORGANIZATION_PATH";
 const SHARDS = 2;
 const SHARD = 1;
-const reason = "an older file";
+const reason = "an older state";
 
 const { number: typeNumber } = gitlabTypes.bucket_types[NAMES];
 const [kept = "", released = "", moved = "", before = "", after = "", late = "", open = "", reserved = ""] =
@@ -65,7 +68,14 @@ test("[H6] [H9] verified and finished, a shard that went back has every name aga
   const asTested = ({ url, keys }: Served): TestedCoordinator => ({ url, fetch, keys, stop: async () => {} });
   const operatorOf = ({ url, keys }: Pick<Served, "url" | "keys">) =>
     createClient({ url, key: keys.operator });
-  const [file, copy] = [join(folder, `shard-${SHARD}.sqlite`), join(folder, "copy")];
+  const [file, copy] = [join(folder, DATABASE), join(folder, "copy")];
+  const restore = (): void => {
+    const database = new DatabaseSync(file);
+    attach(database, copy, "backup", false);
+    dropPart(database, `shard-${SHARD}`);
+    copyPart(database, { from: "backup", part: `shard-${SHARD}` });
+    database.close();
+  };
 
   served = await start();
   for (const id of ["1", "2"])
@@ -104,7 +114,7 @@ test("[H6] [H9] verified and finished, a shard that went back has every name aga
   await leases.commit(uuid, { reason });
   const lost = await leases.begin({ creates: withoutRow(open) });
 
-  const { url, keys } = await restart(() => cpSync(copy, file));
+  const { url, keys } = await restart(restore);
   const line = new CommandLine({ url, keys, fetch } as never);
   const parts = (action: string): ReturnType<CommandLine["run"]> =>
     line.run(["parts", action, `shard-${SHARD}`, "--yes", "--reason", reason]);

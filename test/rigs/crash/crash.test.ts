@@ -17,7 +17,7 @@ import { describeRound, matrix, drawRoundSettings } from "./round-settings.ts";
 import type { Answered, Call, Kind } from "./record.ts";
 import { makeTemplate, quickLimits, runRound } from "./round.ts";
 import { hostKinds, killAll, Server } from "./server.ts";
-import { objectFile, readStores } from "./state-files.ts";
+import { fileOf, readStores } from "./state-files.ts";
 import { Verifier } from "./verify.ts";
 
 const root = join(import.meta.dirname, "../../..");
@@ -278,7 +278,7 @@ test("the verification reports lost, invented and leftover state", { timeout: SL
   change("ClaimShard", "claim", "DELETE FROM claim WHERE canonical = 'lost'");
   change("CellLedger", "lease", "UPDATE lease SET state = 'ROLLED_BACK' WHERE lease LIKE '%1'");
   // The ledger's own incarnation, because a ledger that is asked about another one has lost it (B8, H4).
-  const ledger = new DatabaseSync(objectFile(join(here, "state"), "cell-1"), { readOnly: true });
+  const ledger = new DatabaseSync(fileOf(join(here, "state"), "cell-1"), { readOnly: true });
   const newest = ledger.prepare("SELECT max(incarnation) AS newest FROM incarnation").get();
   ledger.close();
   const attempt = `'${leases[3]?.lease}', ${String(newest?.["newest"])}, 999`;

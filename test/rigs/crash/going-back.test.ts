@@ -19,7 +19,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freePort } from "../../../scripts/free-port.ts";
 import { inSlice } from "../../support/slice.ts";
 import { hostKinds, killAll, Server } from "./server.ts";
-import { d1File, objectFile } from "./state-files.ts";
+import { fileOf, losePart } from "./state-files.ts";
 
 const port = await freePort();
 
@@ -158,7 +158,7 @@ describe.each(inSlice(hostKinds, hostKinds.length))("npm run %s", (host) => {
     const minted = await call(server, operator, "POST", "/v1/admin/keys", { role: "router" });
     revokedKey = minted.body.key ?? "";
     await server.kill("group");
-    for (const object of objects) keep(objectFile(server.stateFolder, object), early(object));
+    for (const object of objects) keep(fileOf(server.stateFolder, object), early(object));
     server = await startIn(here);
     for (const name of lateNames) await own(server, "1", name);
     const added = await call(server, operator, "POST", "/v1/admin/cells", lateCell);
@@ -171,15 +171,15 @@ describe.each(inSlice(hostKinds, hostKinds.length))("npm run %s", (host) => {
   });
 
   /** Makes a state in which an object has lost its files, or a part of them. */
-  function lossyState(object: (typeof objects)[number], loss: string): string {
+  async function lossyState(object: (typeof objects)[number], loss: string): Promise<string> {
     const here = mkdtempSync(join(folder, "run-"));
     cpSync(join(folder, "template"), here, { recursive: true });
-    losses[loss]?.(objectFile(join(here, "state"), object), early(object));
+    await losePart(join(here, "state"), object, (file) => losses[loss]?.(file, early(object)));
     return here;
   }
 
-  const lose = (object: (typeof objects)[number], loss: string): Promise<Server> =>
-    startIn(lossyState(object, loss));
+  const lose = async (object: (typeof objects)[number], loss: string): Promise<Server> =>
+    startIn(await lossyState(object, loss));
 
   const lost = { status: 503, reason: "HISTORY_LOST" };
 
@@ -200,7 +200,7 @@ describe.each(inSlice(hostKinds, hostKinds.length))("npm run %s", (host) => {
   });
 
   test("[H2] [H4] no call is answered before the cron of the start has told the shards", async () => {
-    const server = serverIn(lossyState("shard-0", "an earlier copy"));
+    const server = serverIn(await lossyState("shard-0", "an earlier copy"));
     const isReady = server.ready();
     let answer: Answer | undefined;
     while (answer === undefined && server.isRunning) {
@@ -226,7 +226,7 @@ describe.each(inSlice(hostKinds, hostKinds.length))("npm run %s", (host) => {
 
   describe.each(lossesHere)("a directory with %s", (loss) => {
     test("[H2] [H4] [H8] lets no revoked key in, says so, and is reconciled from D1", async () => {
-      const here = lossyState("directory", loss);
+      const here = await lossyState("directory", loss);
       let server = await startIn(here);
       expect(server.output).toContain('"event":"history_lost"');
       // It stays like this over another start.
@@ -255,8 +255,8 @@ describe.each(inSlice(hostKinds, hostKinds.length))("npm run %s", (host) => {
   });
 
   test("[H2] [H3] the ledgers notice a directory with an earlier copy if D1 is lost as well", async () => {
-    const here = lossyState("directory", "an earlier copy");
-    losses["deleted files"]?.(d1File(join(here, "state")), "");
+    const here = await lossyState("directory", "an earlier copy");
+    await losePart(join(here, "state"), "projection", (file) => losses["deleted files"]?.(file, ""));
     const server = await startIn(here);
     const part = await call(server, server.keys.operator, "GET", "/v1/admin/parts/directory");
     expect(JSON.stringify(part.body)).toMatch(/"noticed_by":"the ledger of cell \d"/);

@@ -1,6 +1,9 @@
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { DATABASE } from "../../../src/standalone/database-file.ts";
+import { dropPart, partsIn } from "../../../src/standalone/parts.ts";
+import { restorePart } from "../../../src/standalone/recover.ts";
 
 /** Reads the files that a coordinator left on disk when it ended. */
 
@@ -8,43 +11,60 @@ interface Stored {
   /** `shard-3`, `cell-1`, `directory`. */
   name: string;
   database: DatabaseSync;
+  /** Comes before the names of its tables. */
+  prefix: string;
 }
 
-const rowsOf = <Row>({ database }: Stored, sql: string): Row[] =>
-  database.prepare(sql).all() as unknown as Row[];
+/** @param sql - a statement that reads one table, as in `SELECT cell FROM claim` */
+const rowsOf = <Row>({ database, prefix }: Stored, sql: string): Row[] =>
+  database.prepare(sql.replace(/FROM (\w+)/, `FROM "${prefix}$1"`)).all() as unknown as Row[];
 
-/** The databases of a folder of `npm run standalone`. Undefined for a folder of `npm start`. */
-function standaloneFolder(stateFolder: string): string | undefined {
-  const folder = join(stateFolder, "databases");
-  return existsSync(folder) ? folder : undefined;
+/** The database of a folder of `npm run standalone`. Undefined for a folder of `npm start`. */
+function standaloneFile(stateFolder: string): string | undefined {
+  const file = join(stateFolder, "databases", DATABASE);
+  return existsSync(file) ? file : undefined;
 }
 
-function objectFiles(stateFolder: string, className: string): string[] {
-  const standalone = standaloneFolder(stateFolder);
-  const folder = standalone ?? join(stateFolder, "storage", "do", `leasehold-${className}`);
-  const prefix = standalone === undefined ? "" : className === "ClaimShard" ? "shard-" : "cell-";
-  return readdirSync(folder)
-    .filter((name) => name.startsWith(prefix) && name.endsWith(".sqlite") && !name.startsWith("metadata"))
-    .map((name) => join(folder, name));
+const openStored = (file: string): DatabaseSync =>
+  new DatabaseSync(file, { readOnly: true, timeout: 60_000 });
+
+function storedParts(file: string, kind: string): Stored[] {
+  const database = openStored(file);
+  const parts = partsIn(database).filter((part) => part.startsWith(kind));
+  database.close();
+  return parts.map((name) => ({ name, database: openStored(file), prefix: `${name}/` }));
 }
 
 function storedObjects(stateFolder: string, className: string): Stored[] {
-  return objectFiles(stateFolder, className).flatMap((file) => {
-    const database = new DatabaseSync(file, { readOnly: true, timeout: 60_000 });
+  const standalone = standaloneFile(stateFolder);
+  if (standalone !== undefined)
+    return storedParts(standalone, className === "ClaimShard" ? "shard-" : "cell-");
+  const folder = join(stateFolder, "storage", "do", `leasehold-${className}`);
+  const files = readdirSync(folder).filter(
+    (name) => name.endsWith(".sqlite") && !name.startsWith("metadata"),
+  );
+  return files.flatMap((name) => {
+    const file = join(folder, name);
+    const database = openStored(file);
     // An object that died before its first write has no tables.
     if (database.prepare("SELECT 1 FROM sqlite_schema WHERE name IN ('hold', 'lease')").get() === undefined) {
       database.close();
       return [];
     }
-    const name = database.prepare("SELECT value FROM meta WHERE name = 'object_name'").get()?.["value"];
-    return [{ name: String(name), database }];
+    const object = database.prepare("SELECT value FROM meta WHERE name = 'object_name'").get()?.["value"];
+    return [{ name: String(object), database, prefix: "" }];
   });
 }
 
-/** Returns the database file of an object by the object's name: `shard-3`, `cell-1` or `directory`. */
-export function objectFile(stateFolder: string, name: string): string {
-  const standalone = standaloneFolder(stateFolder);
-  if (standalone !== undefined) return join(standalone, `${name}.sqlite`);
+/**
+ * Returns the database file of a part by its name: `shard-3`, `cell-1`, `directory` or `projection`. All
+ * parts of `npm run standalone` have the same file.
+ */
+export function fileOf(stateFolder: string, name: string): string {
+  const standalone = standaloneFile(stateFolder);
+  if (standalone !== undefined) return standalone;
+  if (name === "projection")
+    return onlyFile(join(stateFolder, "storage", "d1", "miniflare-D1DatabaseObject"));
   if (name === "directory") return onlyFile(join(stateFolder, "storage", "do", "leasehold-Directory"));
   const className = name.startsWith("shard-") ? "ClaimShard" : "CellLedger";
   const stored = storedObjects(stateFolder, className);
@@ -54,11 +74,31 @@ export function objectFile(stateFolder: string, name: string): string {
   return file;
 }
 
-/** Returns the database file of D1. */
-export function d1File(stateFolder: string): string {
-  const standalone = standaloneFolder(stateFolder);
-  if (standalone !== undefined) return join(standalone, "projection.sqlite");
-  return onlyFile(join(stateFolder, "storage", "d1", "miniflare-D1DatabaseObject"));
+/**
+ * Damages the file of one part. For `npm run standalone`, it damages a copy of the file, and gives the part
+ * what the copy still has of it.
+ */
+export async function losePart(
+  stateFolder: string,
+  part: string,
+  damage: (file: string) => void,
+): Promise<void> {
+  const file = standaloneFile(stateFolder);
+  if (file === undefined) return damage(fileOf(stateFolder, part));
+  const from = `${stateFolder}-damaged`;
+  cpSync(stateFolder, from, { recursive: true });
+  const damaged = join(from, "databases", DATABASE);
+  damage(damaged);
+  const left = new DatabaseSync(damaged);
+  const isThere = partsIn(left).includes(part);
+  left.close();
+  if (isThere) await restorePart(stateFolder, { part, from }, { trustCopy: true });
+  else {
+    const database = new DatabaseSync(file);
+    dropPart(database, part);
+    database.close();
+  }
+  rmSync(from, { recursive: true });
 }
 
 function onlyFile(folder: string): string {
@@ -122,7 +162,7 @@ export function readStores(stateFolder: string): Stores {
 
 /** Differences between the projection and the ledgers. Only meaningful right after a completed cron run. */
 export function judgeRecord(stateFolder: string, leases: readonly StoredLease[]): string[] {
-  const d1: Stored = { name: "D1", database: new DatabaseSync(d1File(stateFolder), { readOnly: true }) };
+  const d1: Stored = { name: "D1", database: openStored(fileOf(stateFolder, "projection")), prefix: "" };
   const copies = rowsOf<Pick<StoredLease, "cell" | "lease">>(
     d1,
     "SELECT cell_id AS cell, uuid AS lease FROM open_leases",
