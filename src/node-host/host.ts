@@ -23,7 +23,7 @@ import { AlarmQueue } from "./alarm-queue.ts";
 import { SqliteD1 } from "./d1.ts";
 import type { SqliteDatabase } from "./sqlite-database.ts";
 import type { HostClock } from "./host-clock.ts";
-import type { Gate, HostedObject } from "./hosted-object.ts";
+import type { HostedObject, Sender } from "./hosted-object.ts";
 import { migrate } from "./migrations.ts";
 import { nodeSha256 } from "./node-sha256.ts";
 import { HostedNamespace, type Stubs } from "./namespace.ts";
@@ -81,14 +81,14 @@ export class Host {
     this.#d1 = new SqliteD1(options.d1);
     const context = { ...options, alarms: this.#alarms };
     this.#namespaces = {
-      ledgers: new HostedNamespace(context, ledgerMethods, (name, ports, gate) =>
-        makeLedger({ name }, portsOf(name, ports), this.#envBehind(gate)),
+      ledgers: new HostedNamespace(context, ledgerMethods, (name, ports, sender) =>
+        makeLedger({ name }, portsOf(name, ports), this.#envFor(sender)),
       ),
-      shards: new HostedNamespace(context, shardMethods, (name, ports, gate) =>
-        makeShard({ name }, portsOf(name, ports), this.#envBehind(gate)),
+      shards: new HostedNamespace(context, shardMethods, (name, ports, sender) =>
+        makeShard({ name }, portsOf(name, ports), this.#envFor(sender)),
       ),
-      directory: new HostedNamespace(context, directoryMethods, (name, ports, gate) =>
-        makeDirectory(portsOf(name, ports), this.#envBehind(gate)),
+      directory: new HostedNamespace(context, directoryMethods, (name, ports, sender) =>
+        makeDirectory(portsOf(name, ports), this.#envFor(sender)),
       ),
     };
     this.#env = this.#newIsolate();
@@ -168,9 +168,9 @@ export class Host {
     return env;
   }
 
-  /** What an object gets: its messages to others wait until its own writes are durable. */
-  #envBehind(gate: Gate): Env {
-    return this.#envOf((namespace) => namespace.behind(gate));
+  /** What an object gets. */
+  #envFor(sender: Sender): Env {
+    return this.#envOf((namespace) => namespace.of(sender));
   }
 
   #envOf(stubsOf: (namespace: HostedNamespace) => Stubs): Env {

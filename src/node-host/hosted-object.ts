@@ -5,6 +5,7 @@ import type { AlarmQueue } from "./alarm-queue.ts";
 import type { HostClock } from "./host-clock.ts";
 import { NodeSql } from "./node-sql.ts";
 import type { ObjectStore } from "./object-store.ts";
+import type { SqliteDatabase } from "./sqlite-database.ts";
 
 /** One instance of an object. */
 export interface Instance {
@@ -12,14 +13,15 @@ export interface Instance {
   alarm(): Promise<void>;
 }
 
-/**
- * Resolves when everything that an object has written so far is durable. Undefined: it is already. Fails if
- * the instance has ended, because then it must send nothing.
- */
-export type Gate = () => Promise<void> | undefined;
+/** The instance that sends a message to another object. */
+export interface Sender {
+  readonly database: SqliteDatabase;
+  /** Throws if it has ended, because then it must send nothing. */
+  checkAlive(): void;
+}
 
-/** Starts an instance. Every message that it sends must wait for the gate. */
-export type StartInstance = (ports: Ports, gate: Gate) => Instance;
+/** Starts an instance. Every message that it sends must name the sender. */
+export type StartInstance = (ports: Ports, sender: Sender) => Instance;
 
 /** What all objects of a host share. */
 export interface ObjectContext {
@@ -37,9 +39,9 @@ const MAX_RETRY_MS = 64_000;
 
 /**
  * An object like a Durable Object, in this process. What it stores and its alarm persist; its instances come
- * and go. Like a Durable Object, it has an output gate: an answer or a message leaves it only when all that
- * it has written until then is durable (B5, C2), whether the answer rests on it or not. So nobody learns of a
- * write that a crash could undo.
+ * and go. It has an output gate (B5, C2): what leaves it waits until all that was written until then is
+ * durable, whether it rests on that or not. Only between objects with one write-ahead log, messages and
+ * answers don't wait: a crash keeps a prefix of the log, so it keeps no write without those that it rests on.
  */
 export class HostedObject {
   readonly #name: string;
@@ -63,18 +65,22 @@ export class HostedObject {
   }
 
   /**
-   * Calls a method as RPC does, in a later turn of the event loop. A message of another object waits for the
-   * gate of its sender. The message and the answer are passed on as they are, because nobody changes them
-   * once they are sent. The simulator freezes those of the core.
+   * Calls a method as RPC does, in a later turn of the event loop. The message and the answer are passed on
+   * as they are, because nobody changes them once they are sent. The simulator freezes those of the core.
+   *
+   * @param sender - undefined: the Worker, which passes answers on to callers outside of the process
    */
-  async call(method: string, message: unknown, sender: Gate = () => undefined): Promise<unknown> {
-    await (sender() ?? this.#context.clock.turn());
+  async call(method: string, message: unknown, sender?: Sender): Promise<unknown> {
+    const { database } = this.#store;
+    sender?.checkAlive();
+    await ((sender && gate(sender.database, database)) ?? this.#context.clock.turn());
+    sender?.checkAlive();
     const running = this.#instance();
     return running.during(async () => {
       try {
         return await running.instance.call(method, message);
       } finally {
-        await this.#gate();
+        await gate(database, sender?.database);
       }
     });
   }
@@ -95,11 +101,6 @@ export class HostedObject {
   close(): void {
     this.end();
     this.#store.close();
-  }
-
-  #gate(): Promise<void> | undefined {
-    const { database } = this.#store;
-    return database.isDurable ? undefined : database.flush();
   }
 
   #instance(): RunningInstance {
@@ -126,9 +127,9 @@ export class HostedObject {
       },
       log: this.#context.log,
     };
-    running.instance = this.#start(ports, () => {
-      running.checkAlive();
-      return this.#gate()?.then(() => running.checkAlive());
+    running.instance = this.#start(ports, {
+      database: this.#store.database,
+      checkAlive: () => running.checkAlive(),
     });
     return running;
   }
@@ -172,6 +173,10 @@ export class HostedObject {
     if (this.#alarmAtMs === null) this.#setAlarm(clock.now() + delayMs);
   }
 }
+
+/** Resolves when something may pass from one object to another, or to the Worker. Undefined: it may now. */
+const gate = (from: SqliteDatabase, to: SqliteDatabase | undefined): Promise<void> | undefined =>
+  from.isDurable || (to !== undefined && from.sharesLogWith(to)) ? undefined : from.flush();
 
 /** An instance with its storage, timers and callers. It loses them when it ends. */
 class RunningInstance {

@@ -1,6 +1,11 @@
 import { defineMethods, type MethodList } from "../core/method.ts";
-import type { Ports } from "../core/ports.ts";
-import { HostedObject, type Gate, type Instance, type ObjectContext } from "./hosted-object.ts";
+import {
+  HostedObject,
+  type Instance,
+  type ObjectContext,
+  type Sender,
+  type StartInstance,
+} from "./hosted-object.ts";
 import type { ObjectStore } from "./object-store.ts";
 
 interface NamespaceContext extends ObjectContext {
@@ -13,33 +18,31 @@ export interface Stubs {
   getByName(name: string): object;
 }
 
-type StubClass = new (object: HostedObject, gate: Gate) => object;
+type StubClass = new (object: HostedObject, sender: Sender | undefined) => object;
 
 /** Makes the class of the stubs of a namespace: every method of a stub calls its object. */
 function stubClass(methods: MethodList): StubClass {
   return class Stub {
     readonly #object: HostedObject;
-    readonly #gate: Gate;
+    readonly #sender: Sender | undefined;
 
     static {
       defineMethods<Stub>(this.prototype, methods, (self, name, message) =>
-        self.#object.call(name, message, self.#gate),
+        self.#object.call(name, message, self.#sender),
       );
     }
 
-    constructor(object: HostedObject, gate: Gate) {
+    constructor(object: HostedObject, sender: Sender | undefined) {
       this.#object = object;
-      this.#gate = gate;
+      this.#sender = sender;
     }
   };
 }
 
-const OPEN: Gate = () => undefined;
-
 /** A Durable Object namespace in this process. It makes an object when its name is first used. */
 export class HostedNamespace implements Stubs {
   readonly #context: NamespaceContext;
-  readonly #start: (name: string, ports: Ports, gate: Gate) => Instance;
+  readonly #start: (name: string, ...args: Parameters<StartInstance>) => Instance;
   readonly #Stub: StubClass;
   readonly #objects = new Map<string, HostedObject>();
   #hasEnded = false;
@@ -47,7 +50,7 @@ export class HostedNamespace implements Stubs {
   constructor(
     context: NamespaceContext,
     methods: MethodList,
-    start: (name: string, ports: Ports, gate: Gate) => Instance,
+    start: (name: string, ...args: Parameters<StartInstance>) => Instance,
   ) {
     this.#context = context;
     this.#start = start;
@@ -55,12 +58,12 @@ export class HostedNamespace implements Stubs {
   }
 
   getByName(name: string): object {
-    return this.#stub(name, OPEN);
+    return this.#stub(name, undefined);
   }
 
-  /** Stubs for an object of this host. Its messages wait for its own writes. */
-  behind(gate: Gate): Stubs {
-    return { getByName: (name) => this.#stub(name, gate) };
+  /** Stubs for an object of this host. */
+  of(sender: Sender): Stubs {
+    return { getByName: (name) => this.#stub(name, sender) };
   }
 
   get objects(): Iterable<HostedObject> {
@@ -72,8 +75,8 @@ export class HostedNamespace implements Stubs {
     const known = this.#objects.get(name);
     if (known !== undefined) return known;
     if (this.#hasEnded) throw new Error("the host has ended");
-    const object = new HostedObject(name, this.#context, this.#context.store(name), (ports, gate) =>
-      this.#start(name, ports, gate),
+    const object = new HostedObject(name, this.#context, this.#context.store(name), (...args) =>
+      this.#start(name, ...args),
     );
     this.#objects.set(name, object);
     return object;
@@ -85,7 +88,7 @@ export class HostedNamespace implements Stubs {
     for (const object of this.#objects.values()) object.end();
   }
 
-  #stub(name: string, gate: Gate): object {
-    return new this.#Stub(this.open(name), gate);
+  #stub(name: string, sender: Sender | undefined): object {
+    return new this.#Stub(this.open(name), sender);
   }
 }

@@ -87,6 +87,11 @@ export class SqliteDatabase {
     return this.#durability.isDurable;
   }
 
+  /** Whether a crash keeps a write to one of them only with all earlier writes to both. */
+  sharesLogWith(other: SqliteDatabase): boolean {
+    return this.connection === other.connection;
+  }
+
   all<Row>(sql: string, ...values: SQLInputValue[]): Row[] {
     try {
       const { statement, numbers, writes } = this.#prepare(sql);

@@ -65,8 +65,8 @@ async function checkBackup(stateFolder: string, backup: string, isTrusted: boole
   if (ours !== theirs) throw new Error(`${backup} is a backup of another deployment`);
   if (!isTrusted && (await hasBeenInUse(databasesOf(backup))))
     throw new Error(
-      `${backup} is a copy of a state in use; use one that --backup has made, or add --trust-copy if nothing ` +
-        "wrote to the original while it was copied",
+      `${backup} is a copy of a state in use; use one that --backup has made, or add --trust-copy if ` +
+        "nothing wrote to the original while it was copied",
     );
 }
 

@@ -66,6 +66,8 @@ export class WalSync implements Durability {
   }
 
   async #sync(): Promise<void> {
+    // What becomes ready in the same turn shares the sync.
+    await new Promise((resume) => void setImmediate(resume));
     const covered = this.#written;
     try {
       await this.#disk.syncFile(this.#logFd);

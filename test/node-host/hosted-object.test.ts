@@ -8,7 +8,7 @@ import { SqliteDatabase } from "../../src/node-host/sqlite-database.ts";
 import { AlarmQueue } from "../../src/node-host/alarm-queue.ts";
 import { HostedObject, type Instance, type ObjectContext } from "../../src/node-host/hosted-object.ts";
 import { HostedNamespace } from "../../src/node-host/namespace.ts";
-import { MemoryStore } from "../../src/node-host/object-store.ts";
+import { MemoryStore, type ObjectStore } from "../../src/node-host/object-store.ts";
 import { sizesIn } from "../support/private-fields.ts";
 
 let clock: TestClock;
@@ -240,6 +240,7 @@ describe("the output gate", () => {
   let finish: () => void;
   let gated: HostedObject;
   let arrived: unknown[];
+  let store: ObjectStore;
 
   beforeEach(() => {
     unsynced = 0;
@@ -262,13 +263,13 @@ describe("the output gate", () => {
       failed: () => {},
       closed: () => {},
     });
-    const store = { database, alarmAtMs: null, setAlarm: () => {}, close: () => database.close() };
+    store = { database, alarmAtMs: null, setAlarm: () => {}, close: () => database.close() };
     const inMemory = { ...context, store: () => new MemoryStore() };
     const peers = new HostedNamespace(inMemory, { hear: peerMethod("peer") }, () =>
       called({ hear: async (message: unknown) => void arrived.push(message) }),
     );
-    gated = new HostedObject("cell-2", context, store, ({ sql, halt }, gate) => {
-      const peer = peers.behind(gate).getByName("peer") as { hear: (text: unknown) => Promise<void> };
+    gated = new HostedObject("cell-2", context, store, ({ sql, halt }, sender) => {
+      const peer = peers.of(sender).getByName("peer") as { hear: (text: unknown) => Promise<void> };
       return called({
         write: async () => void sql.all("CREATE TABLE IF NOT EXISTS t (n)"),
         read: async () => sql.all("SELECT name FROM sqlite_schema"),
@@ -300,6 +301,31 @@ describe("the output gate", () => {
     expect(left.toSorted()).toEqual(["fail", "read", "send", "write"]);
     expect(arrived).toEqual(["hello"]);
     gated.close();
+  });
+
+  test("[B5] [C2] [H2] passes messages on within one log, and holds back answers", async () => {
+    const peer = new HostedObject("shard-0", context, { ...store, close: () => {} }, ({ sql }) =>
+      called({ hear: async () => void arrived.push(sql.all("SELECT name FROM sqlite_schema")) }),
+    );
+    const teller = new HostedObject("cell-3", context, { ...store, close: () => {} }, ({ sql }, sender) =>
+      called({
+        tell: async () => {
+          sql.all("CREATE TABLE told (n)");
+          await sql.flush();
+          await peer.call("hear", null, sender);
+          arrived.push("heard");
+        },
+      }),
+    );
+    const left: string[] = [];
+    void teller.call("tell", null).then(() => left.push("told"));
+    void peer.call("hear", null).then(() => left.push("heard"));
+    await turns();
+    expect([arrived, left]).toEqual([[expect.anything(), [{ name: "told" }], "heard"], []]);
+    finish();
+    await turns();
+    expect(left.toSorted()).toEqual(["heard", "told"]);
+    for (const each of [teller, peer, gated]) each.close();
   });
 
   test("[B5] an instance that ends sends none of the messages that waited", async () => {

@@ -27,13 +27,13 @@ describe("the names of a statement", () => {
       `UPDATE "p/lease" AS lease INDEXED BY "p/by_time" SET lease = 'FROM hold' -- FROM hold`,
     ],
     [
-      "INSERT INTO meta (name) VALUES (?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-      'INSERT INTO "p/meta" AS meta (name) VALUES (?) ON CONFLICT (name) DO UPDATE SET value = excluded.value',
+      "INSERT INTO meta (a) VALUES (?) ON CONFLICT (a) DO UPDATE SET b = excluded.b",
+      'INSERT INTO "p/meta" AS meta (a) VALUES (?) ON CONFLICT (a) DO UPDATE SET b = excluded.b',
     ],
     [
-      "WITH held (a, b) AS (VALUES (1, 2)), late AS (SELECT 1 FROM hold) SELECT 1 FROM held JOIN late USING (a)",
-      'WITH held (a, b) AS (VALUES (1, 2)), late AS (SELECT 1 FROM "p/hold" AS hold) ' +
-        "SELECT 1 FROM held JOIN late USING (a)",
+      "WITH h (a, b) AS (VALUES (1, 2)), late AS (SELECT 1 FROM hold) SELECT 1 FROM h JOIN late USING (a)",
+      'WITH h (a, b) AS (VALUES (1, 2)), late AS (SELECT 1 FROM "p/hold" AS hold) ' +
+        "SELECT 1 FROM h JOIN late USING (a)",
     ],
     [
       "DELETE FROM hold WHERE a IS NOT DISTINCT FROM lease RETURNING lease",

@@ -83,7 +83,7 @@ const copied = (to: string): string => {
 };
 
 describe("--restore-part", () => {
-  test("[H2] gives one part its earlier rows and leaves the others, and the part says that it went back", async () => {
+  test("[H2] gives one part its earlier rows and leaves the others", async () => {
     const state = copied("restored");
     const before = readdirSync(at("backup", "databases"));
     expect(await restorePart(at(state), { part: "shard-0", from: at("backup") })).toBeGreaterThan(0);
@@ -94,7 +94,8 @@ describe("--restore-part", () => {
     const differing = (from: string, part: string): unknown =>
       database
         .prepare(
-          `SELECT count(*) AS n FROM (SELECT * FROM main."${part}/meta" EXCEPT SELECT * FROM ${from}."${part}/meta")`,
+          `SELECT count(*) AS n
+            FROM (SELECT * FROM main."${part}/meta" EXCEPT SELECT * FROM ${from}."${part}/meta")`,
         )
         .get()?.["n"];
     expect([differing("backup", "shard-0"), differing("now", "shard-1"), differing("now", "cell-1")]).toEqual(
@@ -124,7 +125,7 @@ describe("--restore-part", () => {
   });
 });
 
-test("--salvage copies the parts that can be read, and names the others, which a backup replaces", async () => {
+test("--salvage copies the parts that can be read, and names the others", async () => {
   const state = copied("damaged");
   const database = new DatabaseSync(databaseAt(state));
   const page = database.prepare(`SELECT rootpage FROM sqlite_schema WHERE name = 'cell-2/lease'`).get();

@@ -23,9 +23,11 @@ class HeldDisk implements Disk {
     return this.#ask("folder");
   }
 
-  /** Ends all syncs that run. */
+  /** Ends all syncs that run or are about to, and lets the next ones begin. */
   async finish(error?: Error): Promise<void> {
+    await turn();
     for (const end of this.#waiting.splice(0)) end(error);
+    await turn();
     await turn();
   }
 
@@ -113,6 +115,9 @@ describe("a flush", () => {
     insert(database, "a");
     insert(database, "b");
     const first = [ended(database.flush()), ended(database.flush())];
+    expect(disk.asked).toEqual([]);
+    insert(database, "b of the same turn");
+    await turn();
     insert(database, "c");
     const second = ended(database.flush());
     expect(disk.asked).toEqual(["file"]);
