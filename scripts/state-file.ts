@@ -24,7 +24,10 @@ const FORMATS: Record<Program, number> = { "npm start": 2, "npm run standalone":
 /** The format of `npm run standalone` with a file for each object. */
 const FILE_PER_OBJECT = 2;
 
-const tables = [META_TABLE, directorySchema, ledgerSchema, shardSchema, migrations];
+/** The migrations of the last Leasehold with a file for each object. A start applies the later ones. */
+const OLD_MIGRATIONS = 9;
+
+const objectTables = [META_TABLE, directorySchema, ledgerSchema, shardSchema];
 
 /** Hashes the tables of a state without white space: a reformatted statement makes the same table. */
 export const hashOf = (schemas: unknown): string =>
@@ -37,7 +40,8 @@ export const hashOf = (schemas: unknown): string =>
     .digest("hex")
     .slice(0, 8);
 
-const versionOf = (format: number): string => `${format}.${hashOf(tables)}`;
+const versionOf = (format: number, migrationCount = migrations.length): string =>
+  `${format}.${hashOf([...objectTables, migrations.slice(0, migrationCount)])}`;
 
 /**
  * The version of a program's state. The program refuses a state of any other version, because it would find
@@ -45,8 +49,8 @@ const versionOf = (format: number): string => `${format}.${hashOf(tables)}`;
  */
 export const stateVersion = (program: Program): string => versionOf(FORMATS[program]);
 
-/** The same tables in a file for each object. The first start copies them into one file. */
-export const OLD_LAYOUT = versionOf(FILE_PER_OBJECT);
+/** The tables in a file for each object. The first start copies them into one file. */
+export const OLD_LAYOUT = versionOf(FILE_PER_OBJECT, OLD_MIGRATIONS);
 
 /** On one machine all objects share one thread, so more shards add no capacity and make smaller batches. */
 const NEW_SHARDS = "1";
