@@ -21,13 +21,8 @@ interface State {
 
 /** Raise it if the files of the folder, or the meaning of what is stored, change. Tables count anyway. */
 const FORMATS: Record<Program, number> = { "npm start": 2, "npm run standalone": 3 };
-/** The format of `npm run standalone` with a file for each object. */
-const FILE_PER_OBJECT = 2;
 
-/** The migrations of the last Leasehold with a file for each object. A start applies the later ones. */
-const OLD_MIGRATIONS = 9;
-
-const objectTables = [META_TABLE, directorySchema, ledgerSchema, shardSchema];
+const tables = [META_TABLE, directorySchema, ledgerSchema, shardSchema, migrations];
 
 /** Hashes the tables of a state without white space: a reformatted statement makes the same table. */
 export const hashOf = (schemas: unknown): string =>
@@ -40,17 +35,17 @@ export const hashOf = (schemas: unknown): string =>
     .digest("hex")
     .slice(0, 8);
 
-const versionOf = (format: number, migrationCount = migrations.length): string =>
-  `${format}.${hashOf([...objectTables, migrations.slice(0, migrationCount)])}`;
-
 /**
  * The version of a program's state. The program refuses a state of any other version, because it would find
  * other tables than it expects.
  */
-export const stateVersion = (program: Program): string => versionOf(FORMATS[program]);
+export const stateVersion = (program: Program): string => `${FORMATS[program]}.${hashOf(tables)}`;
 
-/** The tables in a file for each object. The first start copies them into one file. */
-export const OLD_LAYOUT = versionOf(FILE_PER_OBJECT, OLD_MIGRATIONS);
+/**
+ * The last version of `npm run standalone` with a file for each object. The first start copies them into one
+ * file, and then the tables change as they do at any start.
+ */
+export const OLD_LAYOUT = "2.7870a7a1";
 
 /** On one machine all objects share one thread, so more shards add no capacity and make smaller batches. */
 const NEW_SHARDS = "1";

@@ -28,6 +28,8 @@ export function inPart(sql: string, part: string): string {
   const wordAt = (n: number): string => (all[at[n] ?? -1] ?? "").toUpperCase();
   const temporary = temporaryTables(at.map((index) => all[index] ?? ""));
   const isDdl = DDL.has(wordAt(0));
+  if (isDdl && /\b(?:REFERENCES|RENAME\s+TO)\b/i.test(sql))
+    throw new Error("a statement of a part must not have REFERENCES or RENAME TO");
   const isIndex = isDdl && (wordAt(1) === "INDEX" || wordAt(1) === "UNIQUE");
   /** For each open parenthesis, whether a comma separates tables. */
   const lists = [false];

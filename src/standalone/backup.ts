@@ -21,8 +21,17 @@ export interface CopySource {
   database: string;
 }
 
-/** Copies a state while it is used. The copy is what a kill at the first read would have left. */
-export const backUp = (source: CopySource, to: string): Promise<BackedUp> =>
+/** A state that is used. */
+export interface UsedSource extends CopySource {
+  /** Makes durable what was written. */
+  flush: () => Promise<void>;
+}
+
+/**
+ * Copies a state while it is used. The copy is what a kill at the first read would have left. All of it is
+ * durable in the original, too, so the copy is never ahead of that.
+ */
+export const backUp = (source: UsedSource, to: string): Promise<BackedUp> =>
   makeCopy(source, to, "--backup", async (copy) => {
     const snapshot = new DatabaseSync(source.database, { readOnly: true });
     try {
@@ -33,6 +42,7 @@ export const backUp = (source: CopySource, to: string): Promise<BackedUp> =>
     } finally {
       snapshot.close();
     }
+    await source.flush();
   });
 
 /**

@@ -26,6 +26,11 @@ export function openDatabase(path: string): DatabaseSync {
     connection.exec(`PRAGMA journal_size_limit = ${LOG_BYTES}`);
     // The first access makes the log.
     connection.prepare("SELECT count(*) FROM sqlite_schema").get();
+    // The process before may have ended because a sync failed. Then the disk may lack pages of the log that
+    // the system still shows, and nothing may be built on them.
+    connection.exec(
+      "PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA synchronous = NORMAL",
+    );
     return connection;
   } catch (error) {
     connection?.close();

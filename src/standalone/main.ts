@@ -166,6 +166,7 @@ async function main(): Promise<void> {
       `Copied ${copied.length} parts to ${resolve(salvage)}.\n` +
         damaged.map(({ part, error }) => `  ${part} is damaged: ${error}\n`).join(""),
     );
+    process.exitCode = damaged.length === 0 ? 0 : 1;
     return;
   }
   // A wrong file is refused before anything is started.

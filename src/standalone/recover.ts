@@ -58,7 +58,8 @@ export async function restorePart(
 /** Throws if a folder is no backup of this deployment. */
 async function checkBackup(stateFolder: string, backup: string, isTrusted: boolean): Promise<void> {
   const state = await readState(backup, "npm run standalone");
-  if (state === undefined || !existsSync(databaseOf(backup))) throw new Error(`${backup} is no backup`);
+  if (state === undefined || !existsSync(databaseOf(backup)))
+    throw new Error(`${backup} is no backup, or one of a version with a file for each part`);
   const [ours, theirs] = await Promise.all(
     [stateFolder, backup].map((folder) => readFile(join(folder, "signing-secret"), "utf8")),
   );

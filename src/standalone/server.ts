@@ -9,7 +9,7 @@ import type { GrpcServer } from "../grpc/grpc-server.ts";
 import { requestSend } from "../grpc/request-send.ts";
 import { Host, type HostOptions } from "../node-host/host.ts";
 import { connectionLimit } from "./connection-limit.ts";
-import { backUp, type BackedUp, type CopySource } from "./backup.ts";
+import { backUp, type BackedUp, type UsedSource } from "./backup.ts";
 import { askForBackup, listenForBackups } from "./control.ts";
 import { addressOf, HttpServer, listenError, type HttpOptions } from "./http-server.ts";
 import { openFolder } from "./state-folder.ts";
@@ -206,9 +206,10 @@ async function startGrpc(
   }
 }
 
-const sourceOf = (folder: string, storage: Storage): CopySource => ({
+const sourceOf = (folder: string, storage: Storage): UsedSource => ({
   folder,
   database: storage.path,
+  flush: () => storage.flush(),
 });
 
 /** Copies the state to a new folder, through the server that uses it or, if there is none, by itself. */

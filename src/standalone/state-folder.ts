@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { makeFolder } from "../../scripts/durable-file.ts";
 import { OLD_LAYOUT, openState, stateVersion, writeState } from "../../scripts/state-file.ts";
-import { takeOver } from "./take-over.ts";
+import { putAside, takeOver } from "./take-over.ts";
 import { markUse, UntrustedCopy } from "./use-mark.ts";
 
 export interface OpenedFolder {
@@ -37,6 +37,7 @@ export async function openFolder(
     await takeOver(databases);
     await writeState(folder, { ...state, version: stateVersion("npm run standalone") });
   }
+  await putAside(databases);
   return { databases, ...opened };
 }
 

@@ -61,6 +61,11 @@ export class Storage {
     return this.#stores.get(name) ?? this.#open(name);
   }
 
+  /** Waits until everything that was written is durable. */
+  flush(): Promise<void> {
+    return this.#sync.flush();
+  }
+
   /** Starts the thread of the checkpoints. Otherwise the first checkpoint does so. */
   startCheckpoints(): Promise<void> {
     return this.#checkpointer.start();
@@ -68,7 +73,7 @@ export class Storage {
 
   /** Waits until everything that was written is durable, and stops the checkpoints. */
   async settle(): Promise<void> {
-    await this.#sync.flush();
+    await this.flush();
     await this.#checkpointer.stop();
   }
 
@@ -84,6 +89,8 @@ export class Storage {
   }
 
   #open(name: string): ObjectStore {
+    if (this.#whole.connection.isTransaction)
+      throw new Error(`${name} is opened in a transaction of another part, which may undo its tables`);
     const store = new PartStore(this.#part(name));
     this.#stores.set(name, store);
     return store;

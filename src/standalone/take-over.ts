@@ -11,25 +11,29 @@ const ENDING = ".sqlite";
 /** Where the old files are kept. */
 const ASIDE = "file-per-object";
 
+const oldFilesIn = async (folder: string): Promise<string[]> =>
+  (await readdir(folder)).filter((file) => file.endsWith(ENDING) && isPart(basename(file, ENDING)));
+
 /**
- * Copies a folder with a file for each object into one file, and keeps the old files aside. A start that was
- * interrupted begins again. Throws if a file is damaged, and then changes nothing.
+ * Copies a folder with a file for each object into one file. Throws if a file is damaged. Until the folder
+ * says that it has one file, the version before may go on with the old ones. So what an earlier attempt has
+ * copied may be out of date, and is made again.
  */
 export async function takeOver(folder: string): Promise<void> {
-  const old = (await readdir(folder)).filter(
-    (file) => file.endsWith(ENDING) && isPart(basename(file, ENDING)),
-  );
   const target = join(folder, DATABASE);
-  if (!existsSync(target)) {
-    const partial = `${target}.partial`;
-    await rm(partial, { force: true });
-    for (const file of old) copyFile(join(folder, file), partial, basename(file, ENDING));
-    if (existsSync(partial)) {
-      await syncFile(partial);
-      await rename(partial, target);
-      await syncFolder(folder);
-    }
-  }
+  const partial = `${target}.partial`;
+  for (const file of [partial, target, `${target}-wal`, `${target}-shm`]) await rm(file, { force: true });
+  for (const file of await oldFilesIn(folder)) copyFile(join(folder, file), partial, basename(file, ENDING));
+  if (!existsSync(partial)) return;
+  await syncFile(partial);
+  await rename(partial, target);
+  await syncFolder(folder);
+}
+
+/** Keeps the old files of a folder aside, if there are any. */
+export async function putAside(folder: string): Promise<void> {
+  const old = await oldFilesIn(folder);
+  if (old.length === 0) return;
   const aside = join(folder, ASIDE);
   await makeFolder(aside);
   for (const file of old) await rename(join(folder, file), join(aside, file));
@@ -43,9 +47,11 @@ function copyFile(path: string, to: string, part: string): void {
   try {
     checkPages(source);
   } catch (error) {
-    throw new Error(`${path} is damaged (${error instanceof Error ? error.message : String(error)})`, {
-      cause: error,
-    });
+    throw new Error(
+      `${path} is damaged (${error instanceof Error ? error.message : String(error)}); restore this file ` +
+        "with the version before, or set LEASEHOLD_STATE to another folder",
+      { cause: error },
+    );
   } finally {
     source.close();
   }

@@ -8,6 +8,7 @@ import { OLD_LAYOUT, stateVersion } from "../../scripts/state-file.ts";
 import { DATABASE } from "../../src/standalone/database-file.ts";
 import { attach, partsIn } from "../../src/standalone/parts.ts";
 import { restorePart, salvageParts } from "../../src/standalone/recover.ts";
+import { takeOver } from "../../src/standalone/take-over.ts";
 import { backUpState, startStandalone, type Standalone } from "../../src/standalone/server.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "standalone-recover-"));
@@ -201,6 +202,22 @@ describe("a folder with a file for each object", () => {
     expect(JSON.parse(readFileSync(at(state, "state.json"), "utf8"))).toMatchObject({
       version: stateVersion("npm run standalone"),
     });
+  });
+
+  test("is copied again if the version before went on after an attempt that was interrupted", async () => {
+    const state = splitInto("old-again");
+    // The attempt ended before the folder said that it has one file. This copy lacks what came since.
+    await takeOver(at(state, "databases"));
+    const shard = new DatabaseSync(at(state, "databases", "shard-0.sqlite"));
+    shard.exec("CREATE TABLE since (n INTEGER)");
+    shard.close();
+    await serving(state, async (server) => {
+      for (const name of ["early", ...names]) expect(await lookUp(server, name)).toBe(200);
+    });
+    const copied = new DatabaseSync(databaseAt(state));
+    expect(copied.prepare('SELECT count(*) AS n FROM "shard-0/since"').get()).toEqual({ n: 0 });
+    copied.close();
+    expect(readdirSync(at(state, "databases")).toSorted()).toEqual(["file-per-object", DATABASE]);
   });
 
   test("is left as it is if one of its files is damaged", async () => {
