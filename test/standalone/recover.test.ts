@@ -214,9 +214,9 @@ describe("a folder with a file for each object", () => {
     await serving(state, async (server) => {
       for (const name of ["early", ...names]) expect(await lookUp(server, name)).toBe(200);
     });
-    const copied = new DatabaseSync(databaseAt(state));
-    expect(copied.prepare('SELECT count(*) AS n FROM "shard-0/since"').get()).toEqual({ n: 0 });
-    copied.close();
+    const taken = new DatabaseSync(databaseAt(state));
+    expect(taken.prepare('SELECT count(*) AS n FROM "shard-0/since"').get()).toEqual({ n: 0 });
+    taken.close();
     expect(readdirSync(at(state, "databases")).toSorted()).toEqual(["file-per-object", DATABASE]);
   });
 
