@@ -13,6 +13,9 @@ const stampOf = (file) => {
 /** The files that a bundle was made of, with their times and sizes. */
 const INPUTS = "inputs.json";
 
+/** The bundles that this process has begun to make. */
+let attempts = 0;
+
 /** The files that say how bundles are made. */
 const SETTINGS = ["fresh", "cli", "standalone"].map((name) => `scripts/${name}-bundle.mjs`);
 
@@ -31,7 +34,7 @@ export function isCurrent(folder) {
 }
 
 /**
- * Makes a bundle for Node in a folder. Two processes may do so at the same time: the first one may run from
+ * Makes a bundle for Node in a folder. Two callers may do so at the same time: the first one may run from
  * its bundle before the second one has finished. So a bundle that is current is left alone.
  *
  * @param {string} folder
@@ -40,7 +43,7 @@ export function isCurrent(folder) {
 export async function makeBundle(folder, options) {
   const { build } = await import("esbuild");
   const target = join(root, folder);
-  const fresh = `${target}.${process.pid}`;
+  const fresh = `${target}.${process.pid}-${(attempts += 1)}`;
   const { metafile } = await build({
     absWorkingDir: root,
     outdir: fresh,

@@ -123,18 +123,26 @@ describe.each(inSlice(hostKinds, hostKinds.length))("npm run %s", (host) => {
     writeFileSync(path, bytes);
   }
 
-  /** What happens to the files of a part while no process runs. */
-  const losses: Record<string, (file: string, copies: string) => void> = {
+  /** What happens to the files of a part while no process runs. A start moves the log into its file. */
+  const losses: Record<string, (file: string, early: string, unmoved: string) => void> = {
     "an earlier copy": restore,
     "deleted files": (file) => filesOf(file).forEach((path) => rmSync(path, { force: true })),
     "files of 0 bytes": (file) =>
       filesOf(file)
         .filter(existsSync)
         .forEach((path) => truncateSync(path)),
-    "a deleted WAL": (file) =>
-      [`${file}-wal`, `${file}-shm`].forEach((path) => rmSync(path, { force: true })),
-    "half of the WAL": (file) => truncateSync(`${file}-wal`, Math.floor(statSync(`${file}-wal`).size / 2)),
-    "flipped bytes in the WAL": (file) => flipBytes(`${file}-wal`, 0.5),
+    "a deleted WAL": (file, _, unmoved) => {
+      restore(file, unmoved);
+      for (const path of [`${file}-wal`, `${file}-shm`]) rmSync(path, { force: true });
+    },
+    "half of the WAL": (file, _, unmoved) => {
+      restore(file, unmoved);
+      truncateSync(`${file}-wal`, Math.floor(statSync(`${file}-wal`).size / 2));
+    },
+    "flipped bytes in the WAL": (file, _, unmoved) => {
+      restore(file, unmoved);
+      flipBytes(`${file}-wal`, 0.5);
+    },
   };
 
   // Three parts and two hosts: six consecutive slices have every loss on both.
@@ -142,6 +150,7 @@ describe.each(inSlice(hostKinds, hostKinds.length))("npm run %s", (host) => {
 
   const objects = ["shard-0", "cell-1", "directory"] as const;
   const early = (object: string): string => join(folder, `early-${object}`);
+  const unmoved = (object: string): string => join(folder, `unmoved-${object}`);
 
   const lateCell = { cell_id: "9", name: "Cell 9", address: "https://cell-9.example" };
   /** A router's key that is revoked after the copies were made. */
@@ -165,6 +174,7 @@ describe.each(inSlice(hostKinds, hostKinds.length))("npm run %s", (host) => {
     const revoked = await call(server, operator, "POST", `/v1/admin/keys/${minted.body.id}/revoke`, {});
     expect([added.status, revoked.status]).toEqual([201, 200]);
     await server.kill("group");
+    for (const object of objects) keep(fileOf(server.stateFolder, object), unmoved(object));
     // The cron at the start tells the ledgers and D1 how far the directory has got.
     server = await startIn(here);
     await server.kill("group");
@@ -174,7 +184,9 @@ describe.each(inSlice(hostKinds, hostKinds.length))("npm run %s", (host) => {
   async function lossyState(object: (typeof objects)[number], loss: string): Promise<string> {
     const here = mkdtempSync(join(folder, "run-"));
     cpSync(join(folder, "template"), here, { recursive: true });
-    await losePart(join(here, "state"), object, (file) => losses[loss]?.(file, early(object)));
+    await losePart(join(here, "state"), object, (file) =>
+      losses[loss]?.(file, early(object), unmoved(object)),
+    );
     return here;
   }
 
@@ -256,7 +268,7 @@ describe.each(inSlice(hostKinds, hostKinds.length))("npm run %s", (host) => {
 
   test("[H2] [H3] the ledgers notice a directory with an earlier copy if D1 is lost as well", async () => {
     const here = await lossyState("directory", "an earlier copy");
-    await losePart(join(here, "state"), "projection", (file) => losses["deleted files"]?.(file, ""));
+    await losePart(join(here, "state"), "projection", (file) => losses["deleted files"]?.(file, "", ""));
     const server = await startIn(here);
     const part = await call(server, server.keys.operator, "GET", "/v1/admin/parts/directory");
     expect(JSON.stringify(part.body)).toMatch(/"noticed_by":"the ledger of cell \d"/);
