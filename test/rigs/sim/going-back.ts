@@ -9,6 +9,7 @@ import type { Cell } from "./cell.ts";
 import type { LocalRow, Name } from "./local.ts";
 import { opsOf, read, type Made } from "./made-leases.ts";
 import type { Part } from "./part.ts";
+import { incarnationOf } from "./part-state.ts";
 import { Reconciling } from "./reconciling.ts";
 import type { Random } from "./random.ts";
 import type { Simulation } from "./simulation.ts";
@@ -583,12 +584,5 @@ class Stage {
     return this.#simulation.runUntil(this.#simulation.operator.reply(part, method, fields));
   }
 }
-
-/** The newest durable incarnation of a part. */
-const incarnationOf = (part: Part<object>): number =>
-  Math.max(
-    0,
-    ...read<{ incarnation: number }>(part, "incarnation", "true").map(({ incarnation }) => incarnation),
-  );
 
 const isNoticed = (part: Part<object>): boolean => read(part, "meta", "name = 'history_lost'").length > 0;

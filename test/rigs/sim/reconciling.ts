@@ -1,11 +1,12 @@
 import type { AuditAction } from "../../../src/core/audit.ts";
 import type { Result } from "../../../src/core/refusal.ts";
-import type { PartStatus, ReconcileLedger } from "../../../src/core/messages.ts";
+import type { ReconcileLedger } from "../../../src/core/messages.ts";
 import { operator } from "../../support/ops.ts";
 import type { Cell } from "./cell.ts";
 import type { LocalRow, Name } from "./local.ts";
 import { opsOf, read, type Made } from "./made-leases.ts";
 import type { Part } from "./part.ts";
+import { incarnationOf, stateOf } from "./part-state.ts";
 import type { Random } from "./random.ts";
 import type { Simulation } from "./simulation.ts";
 
@@ -138,9 +139,7 @@ export class Reconciling {
     const fields = { dryRun: false, operator };
     if (!this.#unaware.has(part)) return fields;
     this.#simulation.judge.see("an operator declared a loss");
-    const incarnations = read<{ incarnation: number }>(part, "incarnation", "true");
-    const incarnation = Math.max(0, ...incarnations.map((row) => row.incarnation));
-    return { ...fields, declared: { incarnation } };
+    return { ...fields, declared: { incarnation: incarnationOf(part) } };
   }
 
   async #expectUnchanged(part: Part<object>, fields: object): Promise<void> {
@@ -247,13 +246,6 @@ export class Reconciling {
   #send(part: Part<object>, method: string, fields: object): Promise<Result<unknown> | undefined> {
     return this.#simulation.runUntil(this.#simulation.operator.reply(part, method, fields));
   }
-}
-
-/** Reads the state from the disk. */
-function stateOf(part: Part<object>): PartStatus["state"] {
-  const [meta] = read<{ value: string }>(part, "meta", "name = 'history_lost'");
-  if (meta === undefined) return "complete";
-  return (JSON.parse(meta.value) as { isReconciling: boolean }).isReconciling ? "reconciling" : "lost";
 }
 
 /** The shards that get names from a shard that has changed its placement. */

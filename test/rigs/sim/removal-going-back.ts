@@ -1,12 +1,13 @@
 import type { Snapshot } from "../../../src/core/directory/messages.ts";
 import type { Result } from "../../../src/core/refusal.ts";
-import type { CellStatus, PartState, PartStatus, RemovalProgress } from "../../../src/core/messages.ts";
+import type { CellStatus, PartStatus, RemovalProgress } from "../../../src/core/messages.ts";
 import { operator } from "../../support/ops.ts";
 import { bucketType } from "../../support/types.ts";
 import { activities } from "./activity.ts";
 import type { Cell } from "./cell.ts";
 import { read } from "./made-leases.ts";
 import type { Part } from "./part.ts";
+import { incarnationOf, stateOf } from "./part-state.ts";
 import type { Random } from "./random.ts";
 import type { Simulation } from "./simulation.ts";
 
@@ -318,9 +319,7 @@ class Stage {
     if (!isLost(part) && !this.#restored.has(part)) return;
     const removedAtMs = await this.#removedAtMs();
     if (removedAtMs === undefined) return;
-    const incarnations = read<{ incarnation: number }>(part, "incarnation", "true");
-    const incarnation = Math.max(0, ...incarnations.map((row) => row.incarnation));
-    const declared = isLost(part) ? {} : { declared: { incarnation } };
+    const declared = isLost(part) ? {} : { declared: { incarnation: incarnationOf(part) } };
     const more =
       part === this.#ledger
         ? { revokedKeys: [], removedAtMs }
@@ -402,12 +401,4 @@ class Stage {
   }
 }
 
-/** Reads the state from the disk. */
-function isLost(part: Part<object>): boolean {
-  const [meta] = read<{ value: string }>(part, "meta", "name = 'history_lost'");
-  if (meta === undefined) return false;
-  const state: PartState = (JSON.parse(meta.value) as { isReconciling: boolean }).isReconciling
-    ? "reconciling"
-    : "lost";
-  return state === "lost";
-}
+const isLost = (part: Part<object>): boolean => stateOf(part) === "lost";

@@ -7,6 +7,7 @@ import type { Cell } from "./cell.ts";
 import type { LocalRow, Name } from "./local.ts";
 import { opsOf, read } from "./made-leases.ts";
 import type { Part } from "./part.ts";
+import { incarnationOf, stateOf } from "./part-state.ts";
 import type { GrowthModules, SimulatedDriver } from "./projection.ts";
 import type { Random } from "./random.ts";
 import type { Simulation } from "./simulation.ts";
@@ -343,15 +344,4 @@ class Stage {
   #send(part: Part<object>, method: string, fields: object): Promise<Result<unknown> | undefined> {
     return this.#run(this.#simulation.operator.reply(part, method, fields));
   }
-}
-
-/** The newest incarnation on the disk. */
-const incarnationOf = (part: Part<object>): number =>
-  Math.max(0, ...read<{ incarnation: number }>(part, "incarnation", "true").map((row) => row.incarnation));
-
-/** Reads the state from the disk. */
-function stateOf(part: Part<object>): "complete" | "reconciling" | "lost" {
-  const [meta] = read<{ value: string }>(part, "meta", "name = 'history_lost'");
-  if (meta === undefined) return "complete";
-  return (JSON.parse(meta.value) as { isReconciling: boolean }).isReconciling ? "reconciling" : "lost";
 }

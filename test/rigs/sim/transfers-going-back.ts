@@ -25,6 +25,7 @@ import type { LedgerRow } from "./judge/rows.ts";
 import { bucketTypeName, type Name } from "./local.ts";
 import { read } from "./made-leases.ts";
 import type { Part } from "./part.ts";
+import { incarnationOf, stateOf } from "./part-state.ts";
 import type { Random } from "./random.ts";
 import type { Simulation } from "./simulation.ts";
 import { TRANSFER_CALLER } from "./transferring.ts";
@@ -328,8 +329,7 @@ class Stage {
   }
 
   async #accept(part: Part<object>): Promise<void> {
-    const incarnations = read<{ incarnation: number }>(part, "incarnation", "true");
-    const declared = { incarnation: Math.max(0, ...incarnations.map(({ incarnation }) => incarnation)) };
+    const declared = { incarnation: incarnationOf(part) };
     const isLedger = part.name.startsWith("ledger");
     const more = isLedger ? { revokedKeys: [], removedAtMs: null } : { cells: [...this.#ledgers.keys()] };
     // It ends while it has written some of what it has found. The next call continues.
@@ -577,10 +577,3 @@ const rangesOf = (shard: Part<object>): RangeHoldRow[] =>
 /** Leases or another transfer are in the way, or a part is not ready. */
 const isBlocked = (reply: Result<unknown>): boolean =>
   !reply.ok && ["ABORTED", "UNAVAILABLE", "DEADLINE_EXCEEDED"].includes(reply.refusal.code);
-
-/** Reads the state from the disk. */
-function stateOf(part: Part<object>): PartStatus["state"] {
-  const [meta] = read<{ value: string }>(part, "meta", "name = 'history_lost'");
-  if (meta === undefined) return "complete";
-  return (JSON.parse(meta.value) as { isReconciling: boolean }).isReconciling ? "reconciling" : "lost";
-}
