@@ -256,16 +256,28 @@ class Stage {
 
   /**
    * Whether a claim on a shard that went back must stay: it is that of the cell that works with the name, and
-   * no cut is under way as far as the shard or its ledger knows.
+   * the shard has no range hold of which it will learn that it was cut.
    */
   #isKept(shard: Part<Shard>, { canonical }: Name): boolean {
     const [claim] = read<ClaimRow>(shard, "claim", "canonical = ?", canonical);
-    const isUnderWay = rangesOf(shard).some((range) => {
-      const move = this.#moves.find(({ id }) => id === range.lease);
-      const [row] = move === undefined ? [] : this.#rowOf(move);
-      return range.cut_at_ms !== null || (row?.state === "COMMITTED" && row.epochs !== null);
-    });
-    return claim?.cell === this.#owners.get(canonical) && !isUnderWay;
+    return (
+      claim?.cell === this.#owners.get(canonical) &&
+      !rangesOf(shard).some((range) => range.cut_at_ms !== null || this.#isCutSent(range))
+    );
+  }
+
+  /**
+   * Whether a ledger that has gone back sends the cut of a transfer: it has the cut, and a shard has not
+   * confirmed it, or it gets the lease again from a shard that knows of the cut (Y10).
+   */
+  #isCutSent({ lease }: RangeHoldRow): boolean {
+    const move = this.#moves.find(({ id }) => id === lease);
+    if (move === undefined) return false;
+    const [row] = this.#rowOf(move);
+    if (this.#storedOf(move)[0]?.state === "CUT") return row !== undefined && row.epochs !== null;
+    return this.#shards.some((shard) =>
+      rangesOf(shard).some((range) => range.lease === lease && range.cut_at_ms !== null),
+    );
   }
 
   /**
