@@ -9,6 +9,8 @@ import { changeNames, endTransfers, MOVING, SCOPE, transfer, TRANSFER_CALLER } f
 
 /** The leases with which a cell gets names of the scope. */
 const MOST_LEASES = 6;
+/** How often a call without an answer is sent again. */
+const MOST_TRIES = 20;
 
 /**
  * What goes on while a cell is removed: in some runs the deployment gets more shards (G8), and in some cells
@@ -125,9 +127,14 @@ export class BesideRemoval {
     await this.#grower?.finish(this.#random);
   }
 
-  #call(to: string, method: string, id: string, fields: object = {}): Promise<Answer<Transfer>> {
+  /** A disk may be too slow for an answer in time, also without faults. The same call finds what it did. */
+  async #call(to: string, method: string, id: string, fields: object = {}): Promise<Answer<Transfer>> {
     const call = { caller: TRANSFER_CALLER, party: "operator", requestId: "", transfer: id };
-    return this.#run(this.#simulation.operator.toLedger<Transfer>(to, method, { ...call, ...fields }));
+    for (let left = MOST_TRIES; ; left -= 1) {
+      const sent = this.#simulation.operator.toLedger<Transfer>(to, method, { ...call, ...fields });
+      const answer = await this.#run(sent);
+      if (answer.kind !== "unknown" || left === 0) return answer;
+    }
   }
 
   #run<T>(work: Promise<T>): Promise<T> {
