@@ -40,6 +40,8 @@ export async function callAtOnce(
     const seen = points.get(part);
     if (seen === undefined || part === simulation.coordinator.directory) continue;
     const cell = simulation.cells.find(({ id }) => simulation.coordinator.ledger(id) === part);
+    // A shard that was added for a growth has no names until the cut.
+    if (cell === undefined && !simulation.coordinator.shards.some((shard) => shard === part)) continue;
     const calls = [
       operator
         .sleep(random.next() * MOST_DELAY_MS)
