@@ -86,6 +86,8 @@ export class Simulation {
   /** The names that routers look up. */
   readonly routedNames: readonly Name[];
   readonly recorder: Recorder;
+  /** The leases whose begins are not recorded. */
+  readonly unrecorded = new Set<string>();
   readonly router: Api;
   readonly operator: Api;
   readonly cronJob: Cron;

@@ -124,15 +124,16 @@ export async function changeNames(simulation: Simulation, cell: Cell, random: Ra
   await lease(simulation, cell, ops, random.chance(0.8) ? "COMMITTED" : "ROLLED_BACK", random);
 }
 
-/** Begins and decides a lease. Its names are not in the history of the clients, which knows no transfers. */
+/** Begins and decides a lease. It is not in the history of the clients, which knows no transfers. */
 async function lease(
-  { judge }: Simulation,
+  { judge, unrecorded }: Simulation,
   { id: cell, api }: Cell,
   ops: Op[],
   outcome: Outcome,
   random: Random,
 ): Promise<void> {
   const id = random.uuid();
+  unrecorded.add(id);
   const call = { caller: TRANSFER_CALLER, requestId: "" };
   const payloadHash = JSON.stringify(ops);
   const begin = { ...call, lease: id, ops, payloadHash, allowMissing: true };
