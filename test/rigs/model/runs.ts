@@ -9,7 +9,7 @@ export const CYCLE: Violation = "endless cycle";
 
 export interface ModelRun {
   name: string;
-  model: "lease.pml" | "contend.pml" | "route.pml";
+  model: "lease.pml" | "contend.pml" | "route.pml" | "holds.pml";
   /** `states` checks safety. `cycles` checks that nothing goes on for ever. */
   search: "states" | "cycles";
   /** The preprocessor definitions of its bounds. */
@@ -46,6 +46,7 @@ const BOTH_DOUBLED = ["DUP=9"];
 const lease = { model: "lease.pml", search: "states" } as const;
 const ends = { model: "lease.pml", search: "cycles" } as const;
 const routing = { model: "route.pml", search: "states" } as const;
+const log = { model: "holds.pml", search: "states" } as const;
 const contention = { model: "contend.pml", search: "cycles" } as const;
 
 export const bases: readonly BaseRun[] = [
@@ -174,6 +175,35 @@ export const bases: readonly BaseRun[] = [
     bounds: ["ORDER", "OWN", "LOSS"],
     least: 530_000,
     description: "answers that overtake each other, and a client that reads what it wrote",
+  },
+  {
+    name: "log",
+    ...log,
+    bounds: ["OPS=2"],
+    least: 46_000,
+    description: "a shard's holds in its log, with two prepares or ends in a transaction",
+  },
+  {
+    name: "log-3",
+    ...log,
+    bounds: ["NAMES=3", "ROWS=5", "OPS=1"],
+    least: 95_000,
+    description: "the same, with three names and one prepare or end in a transaction",
+  },
+  {
+    name: "log-all-rows",
+    ...log,
+    bounds: ["OPS=1", "ALL_ROWS"],
+    least: 21_000,
+    description: "the same with two names, and a start reads all rows",
+  },
+  {
+    name: "log-batch",
+    size: "whole",
+    ...log,
+    bounds: ["OPS=3"],
+    least: 67_000,
+    description: "the same with three prepares or ends in a transaction",
   },
   {
     name: "safety-plain",
@@ -761,5 +791,150 @@ export const variants: readonly VariantRun[] = [
     off: "Q9_JOINS",
     expected: "own_write_unread",
     description: "a client is given the answer to a question that was sent before its grant",
+  },
+  {
+    name: "refused-stays",
+    rule: "B4",
+    ...log,
+    bounds: ["OPS=2"],
+    off: "B4_REFUSED_STAYS",
+    expected: "hold_invented",
+    description: "a refused prepare leaves its free names in memory",
+  },
+  {
+    name: "one-entry",
+    rule: "B4",
+    ...log,
+    bounds: ["OPS=2"],
+    off: "B4_ONE_ENTRY",
+    expected: "hold_lost",
+    description: "the second piece of a transaction gets no entry",
+  },
+  {
+    name: "ended-in-entry",
+    rule: "B4",
+    ...log,
+    bounds: ["OPS=2"],
+    off: "B4_KEEPS_ENDED",
+    expected: "hold_invented",
+    description: "an entry has a name that ended in the transaction that granted it",
+  },
+  {
+    name: "carries-ended",
+    rule: "B4",
+    ...log,
+    bounds: ["OPS=2"],
+    off: "B4_CARRIES_ENDED",
+    expected: "hold_invented",
+    description: "a piece is carried with names that have ended",
+  },
+  {
+    name: "carries-dead",
+    rule: "B4",
+    ...log,
+    bounds: ["OPS=2"],
+    off: "B4_CARRIES_DEAD",
+    expected: "hold_invented",
+    description: "a piece is carried after it has ended",
+  },
+  {
+    name: "skips-carried",
+    rule: "H10",
+    ...log,
+    bounds: ["OPS=2"],
+    off: "H1_SKIPS_CARRIED",
+    expected: "hold_lost",
+    description: "a start skips entries that were carried",
+  },
+  {
+    name: "ended-ignored",
+    rule: "H10",
+    ...log,
+    bounds: ["OPS=2"],
+    off: "H1_IGNORES_ENDED",
+    expected: "hold_invented",
+    description: "a start ignores what has ended",
+  },
+  {
+    name: "part-is-whole",
+    rule: "H10",
+    ...log,
+    bounds: ["OPS=2"],
+    off: "H1_PART_IS_WHOLE",
+    expected: "hold_lost",
+    description: "a start ends a whole piece of which only a part has ended",
+  },
+  {
+    name: "ended-by-name",
+    rule: "H10",
+    ...log,
+    bounds: ["OPS=2"],
+    off: "H1_ENDED_BY_NAME",
+    expected: "hold_lost",
+    description: "the end of an earlier piece ends the hold of a later one with the same name",
+  },
+  {
+    name: "open-from-early",
+    rule: "H10",
+    ...log,
+    bounds: ["OPS=2"],
+    off: "H1_OPEN_FROM",
+    expected: "hold_lost",
+    description: "`open_from` passes a piece of which only a part has ended",
+  },
+  {
+    name: "not-carried",
+    rule: "H10",
+    ...log,
+    bounds: ["OPS=2"],
+    off: "H1_NOT_CARRIED",
+    expected: "entry_overwritten",
+    description: "a slot is used again although it has an entry in use",
+  },
+  {
+    name: "carries-late",
+    rule: "H10",
+    ...log,
+    bounds: ["OPS=2"],
+    off: "H1_CARRIES_LATE",
+    expected: "entry_overwritten",
+    description: "carrying begins one row too late, so not all pieces in use have a turn",
+  },
+  {
+    name: "carries-by-since",
+    rule: "H10",
+    ...log,
+    bounds: ["OPS=2"],
+    off: "H1_BY_SINCE",
+    expected: "entry_overwritten",
+    description: "the piece that began first counts as the oldest, although its entry was carried",
+  },
+  {
+    name: "row-not-noted",
+    rule: "H10",
+    ...log,
+    bounds: ["OPS=2"],
+    off: "H1_ROW_NOT_NOTED",
+    expected: "wrong_row",
+    description: "memory keeps the old row of a piece that was carried",
+  },
+  {
+    name: "erases-in-use",
+    rule: "K5",
+    ...log,
+    bounds: ["OPS=2"],
+    off: "K5_IN_USE",
+    expected: "hold_lost",
+    description: "erasure removes a name from an entry in use",
+  },
+  {
+    name: "erases-ended-alone",
+    rule: "K5",
+    ...log,
+    bounds: ["OPS=2"],
+    off: "K5_ENDED_ALONE",
+    expected: "hold_invented",
+    description:
+      "erasure removes a name from `ended`, but not from the entry of a piece that holds another one",
   },
 ];
