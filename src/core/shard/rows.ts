@@ -96,3 +96,9 @@ export const epochText = ({ epoch, granted_by = null }: Pick<ExecutionId, "epoch
 
 /** Returns a key that identifies a bucket. */
 export const bucketText = (type: number, canonical: string): string => `${type} ${canonical}`;
+
+/** Returns the bucket of a `bucketText`. */
+export function bucketOf(text: string): Pick<HoldRow, "bucket_type" | "canonical"> {
+  const space = text.indexOf(" ");
+  return { bucket_type: Number(text.slice(0, space)), canonical: text.slice(space + 1) };
+}
