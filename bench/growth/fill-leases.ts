@@ -79,8 +79,8 @@ export class LeaseFiller {
 
   /** Inserts the holds with the next epochs of the shard, and records these epochs in the leases. */
   #hold(sql: FileSql, ops: readonly Op[], rows: ReadonlyMap<Op, LeaseRow>): void {
-    const store = new ShardStore(sql, { keep: () => {} });
     const log = new ShardLog(sql, { now: () => this.#nowMs });
+    const store = new ShardStore(sql, log, { keep: () => {} });
     const shardIncarnation = raiseIncarnation(sql, randomUUID(), log.position + 1);
     sql.transaction([], () => {
       for (const op of ops) {

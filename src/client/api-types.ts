@@ -1228,8 +1228,9 @@ export interface RouteResult {
 export interface ScrubFinding {
   /**
    * What is wrong. In a shard: `wrong_epoch`, `wrong_digest`, `wrong_source_order`, `wrong_shard`,
-   * `wrong_canonical_form`, and `unfit_hold`, which does not fit the claim of its name. In a ledger:
-   * `missing_holds` of a granted lease, `unreadable_lease`, and `undelivered_decision`.
+   * `wrong_canonical_form`, `unfit_hold`, which does not fit the claim of its name, and `unlogged_hold`,
+   * which the log lacks or has with another cell, time or kind. In a ledger: `missing_holds` of a granted
+   * lease, `unreadable_lease`, and `undelivered_decision`.
    */
   kind:
     | "wrong_epoch"
@@ -1238,6 +1239,7 @@ export interface ScrubFinding {
     | "wrong_shard"
     | "wrong_canonical_form"
     | "unfit_hold"
+    | "unlogged_hold"
     | "missing_holds"
     | "unreadable_lease"
     | "undelivered_decision";

@@ -543,8 +543,11 @@ export interface ChangesPage {
 /** The place of a record in a cell's list: its source order, the number of its bucket type, its canonical. */
 export type RecordPosition = readonly [order: string, bucketType: number, canonical: string];
 
-/** The place of a hold in a shard's table of holds: the number of its bucket type, its canonical. */
-export type HoldPosition = readonly [bucketType: number, canonical: string];
+/**
+ * The place of some holds of an execution among those of a shard: the shard's position when it got them, and
+ * their part of the execution.
+ */
+export type HoldPosition = readonly [since: number, part: number];
 
 /**
  * Asks for the records of one cell and source type whose source order is in (after, upTo], in that order
@@ -571,7 +574,8 @@ export interface ListCursor {
 
 /** What a scan has found of the holds that arrive in a range: the first of them in the order of the list. */
 export interface ArrivalScan {
-  behind: HoldPosition;
+  /** Null: the scan is complete. */
+  behind: HoldPosition | null;
   found: RecordPosition[];
   /** True if more were found than are in `found`. */
   isCut: boolean;
@@ -1053,11 +1057,11 @@ export interface Knowledge extends Omit<LostLeases, "cell"> {
 
 // Ledger → shard, while the ledger is reconciled
 
-/** Asks for one page of a cell's holds. A shard reads `limit` holds of all cells for it. */
+/** Asks for one page of a cell's holds. It ends with the entry of the log that has number `limit`. */
 export interface ListHolds extends Envelope {
   cell: string;
-  /** The key of the last hold that was read before, or null: its bucket type's number and canonical form. */
-  after: [bucketType: number, canonical: string] | null;
+  /** The place of the last holds that were read before. Null: none were. */
+  after: HoldPosition | null;
   limit: number;
 }
 
@@ -1084,7 +1088,7 @@ export interface HoldPage {
   holds: HeldOp[];
   /** The range holds of the cell's transfers. Only in the first page. */
   ranges: HeldRange[];
-  next: [bucketType: number, canonical: string] | null;
+  next: HoldPosition | null;
   /** The newest durable point of the shard. */
   point: HistoryPoint | null;
   /** The newest point of the ledger that the shard has stored. */
@@ -1106,7 +1110,7 @@ export interface ScrubStep extends Envelope {
   rules?: [type: number, rule: CanonicalRule][];
 }
 
-/** What a scrub finds. The first six are about rows of a shard, the others about leases of a ledger. */
+/** What a scrub finds. The first seven are about rows of a shard, the others about leases of a ledger. */
 export const scrubKinds = [
   "wrong_epoch",
   "wrong_digest",
@@ -1114,6 +1118,7 @@ export const scrubKinds = [
   "wrong_shard",
   "wrong_canonical_form",
   "unfit_hold",
+  "unlogged_hold",
   "missing_holds",
   "unreadable_lease",
   "undelivered_decision",

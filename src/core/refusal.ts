@@ -46,6 +46,7 @@ export type Reason =
   | "TOO_MANY_READS"
   | "LEDGER_FULL"
   | "SHARD_FULL"
+  | "SHARD_HOLDS_FULL"
   | "NO_VERIFICATION_SLOT"
   | "BODY_TOO_LARGE"
   | "BODY_TOO_SLOW"

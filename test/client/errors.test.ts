@@ -58,6 +58,7 @@ const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
   TOO_MANY_FENCES: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
   LEDGER_FULL: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
   SHARD_FULL: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
+  SHARD_HOLDS_FULL: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
   NO_VERIFICATION_SLOT: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
   BODY_TOO_LARGE: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
   TOO_MANY_READS: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],

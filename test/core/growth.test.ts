@@ -1,4 +1,5 @@
 /** A deployment gets more shards while it works, over node:sqlite (G3 to G8). */
+import { HOLDS } from "../support/holds.ts";
 import { describe, expect, test, vi } from "vitest";
 import type { Growth, GrowthStep, Receive } from "../../src/core/growth/messages.ts";
 import { placementOf, shardOf } from "../../src/core/placement.ts";
@@ -904,7 +905,7 @@ describe("[G5] a new shard that loses what a source has handed over", () => {
     await c.pass(10_000);
     await c.clock.runUntil(object.finishReconciliation({ ...message, removedCells: [] }));
     await granted(c, "2", name);
-    const [hold] = database.prepare("SELECT epoch FROM hold").all() as { epoch: number }[];
+    const [hold] = database.prepare(`SELECT epoch FROM ${HOLDS}`).all() as { epoch: number }[];
     expect(hold?.epoch).toBeGreaterThan(former);
   });
 });

@@ -1,4 +1,5 @@
 /** Tests of parts whose storage goes back to an earlier state (H1 to H5, L7). */
+import { HOLDS } from "../support/holds.ts";
 import { describe, expect, test } from "vitest";
 import type { CellStatus, Exchange, HistoryPoint, Question } from "../../src/core/messages.ts";
 import { ok } from "../../src/core/refusal.ts";
@@ -247,7 +248,7 @@ describe("a ledger that went back in time", () => {
     c.ledger("1").restart();
     const lease = c.uuid();
     await begin(c, "1", lease, ["late"]);
-    const { incarnation } = c.shard(0).sql.all<{ incarnation: number }>("SELECT * FROM hold")[0] ?? {};
+    const { incarnation } = c.shard(0).sql.all<{ incarnation: number }>(`SELECT * FROM ${HOLDS}`)[0] ?? {};
     restore();
     // Without the shard, the third instance raises its incarnation above that of the second one.
     c.fate = ({ method }) => (method === "exchange" ? "lose" : "deliver");
@@ -294,7 +295,7 @@ describe("a ledger that went back in time", () => {
     const restore = saveLedger(c);
     c.ledger("1").restart();
     await begin(c, "1", c.uuid(), ["late"]);
-    const questions = c.shard(0).sql.all<Question>("SELECT lease, incarnation, counter, epoch FROM hold");
+    const questions = c.shard(0).sql.all<Question>(`SELECT lease, incarnation, counter, epoch FROM ${HOLDS}`);
     restore();
     // A new shard may have stored a later point of the ledger, which came from another shard (G7).
     const message = { ...c.envelope, shard: 0, questions };
@@ -550,7 +551,10 @@ describe("parts that did not go back in time", () => {
     const ask = async (name: string) => {
       const [hold] = c
         .shard(0)
-        .sql.all<Question>("SELECT lease, incarnation, counter, epoch FROM hold WHERE canonical = ?", name);
+        .sql.all<Question>(
+          `SELECT lease, incarnation, counter, epoch FROM ${HOLDS} WHERE canonical = ?`,
+          name,
+        );
       if (hold === undefined) throw new Error(`${name} is not held`);
       const { point: seen = { incarnation: 0, position: 0 } } = c.ledger("1").object.told();
       return c.clock.runUntil(replaced.inquire({ ...c.envelope, seen, shard: 0, questions: [hold] }));

@@ -13,9 +13,11 @@ import type {
 import { migrate } from "../../src/core/meta.ts";
 import { shardSchema } from "../../src/core/shard/schema.ts";
 import { scrubStatements } from "../../src/core/shard/shard-scrub.ts";
+import type { StoredEntry } from "../../src/core/shard/hold-entries.ts";
 import { MAX_FINDINGS } from "../../src/core/scrub/scrub.ts";
 import { Cluster, type Fate } from "../support/cluster.ts";
 import { begin, decide, LOST, own, saveLedger, saveShard } from "../support/go-back.ts";
+import { damageHolds, entryWith, HOLDS, loseHolds } from "../support/holds.ts";
 import { NodeSql } from "../support/node-sql.ts";
 import { bucketType, ruleOf } from "../support/types.ts";
 
@@ -58,7 +60,9 @@ async function fill(c: Cluster): Promise<void> {
   await own(c, "2", "e");
   await own(c, "1", { kind: "destroy", value: "a" });
   await own(c, "1", { kind: "replace", value: "b", source: { type: "RAILS_TABLE_ROUTES", id: "007" } });
-  await begin(c, "1", c.uuid(), ["open", { kind: "destroy", value: "c" }, { kind: "replace", value: "d" }]);
+  await begin(c, "1", c.uuid(), ["open"]);
+  await begin(c, "1", c.uuid(), [{ kind: "destroy", value: "c" }]);
+  await begin(c, "1", c.uuid(), [{ kind: "replace", value: "d" }]);
 }
 
 describe("a scrub of rows that follow the rules", () => {
@@ -67,12 +71,12 @@ describe("a scrub of rows that follow the rules", () => {
     await fill(c);
     await c.pass(10_000);
     const { database } = part === "shard" ? c.shard(0) : c.ledger("1");
-    const tables = part === "shard" ? ["claim", "hold", "past_claim", "log", "incarnation"] : ["lease"];
+    const tables = part === "shard" ? ["claim", "past_claim", "log", "incarnation"] : ["lease"];
     const rows = () => tables.map((table) => database.prepare(`SELECT * FROM ${table}`).all());
     const before = rows();
     const pass = await scrub(c, part);
     expect(pass).toMatchObject({ counts: {}, findings: [], clearedHolds: 0, unchecked: 0, number: 1 });
-    expect(pass.rows).toBe(part === "shard" ? 4 + 3 + 2 : 1 + 6);
+    expect(pass.rows).toBe(part === "shard" ? 4 + 3 + 2 : 3 + 6);
     expect(rows()).toEqual(before);
   });
 
@@ -100,10 +104,10 @@ describe("a scrub of rows that follow the rules", () => {
 });
 
 describe("a scrub of a shard", () => {
-  const damages: [kind: string, table: string, damage: string][] = [
+  const damages: [kind: string, table: string, damage: string | ((entry: StoredEntry) => StoredEntry)][] = [
     ["wrong_epoch", "claims", "UPDATE claim SET epoch = 1000000 WHERE canonical = 'b'"],
-    ["wrong_epoch", "holds", "UPDATE hold SET epoch = 1000000 WHERE canonical = 'open'"],
-    ["wrong_epoch", "holds", "UPDATE hold SET epoch = 1 WHERE canonical = 'd'"],
+    ["wrong_epoch", "holds", entryWith("open", (entry) => (entry[2] = 1_000_000))],
+    ["wrong_epoch", "holds", entryWith("d", (entry) => (entry[2] = 1))],
     ["wrong_epoch", "past_claims", "UPDATE past_claim SET epoch = 1000000 WHERE canonical = 'a'"],
     [
       "wrong_epoch",
@@ -113,23 +117,47 @@ describe("a scrub of a shard", () => {
     ["wrong_digest", "claims", "UPDATE claim SET digest_2 = digest_2 + 1 WHERE canonical = 'b'"],
     ["wrong_digest", "claims", "UPDATE claim SET subject_id = '2' WHERE canonical = 'b'"],
     ["wrong_source_order", "claims", "UPDATE claim SET source_order = '0017' WHERE canonical = 'b'"],
-    ["wrong_source_order", "holds", "UPDATE hold SET source_order = '0017' WHERE canonical = 'open'"],
-    ["wrong_canonical_form", "holds", "UPDATE hold SET value = 'Other' WHERE canonical = 'open'"],
+    ["wrong_canonical_form", "holds", entryWith("open", setField(2, "Other"))],
     ["wrong_canonical_form", "past_claims", "UPDATE past_claim SET value = 'Other' WHERE canonical = 'a'"],
     ["unfit_hold", "holds", "DELETE FROM claim WHERE canonical = 'c'"],
     ["unfit_hold", "holds", "UPDATE claim SET cell = '2' WHERE canonical = 'd'"],
-    ["unfit_hold", "holds", "UPDATE hold SET uuid = NULL WHERE canonical = 'd'"],
-    ["unfit_hold", "holds", "UPDATE hold SET kind = 'create' WHERE canonical = 'd'"],
+    ["unfit_hold", "holds", entryWith("d", setField(1, null))],
+    ["unfit_hold", "holds", entryWith("d", setField(0, 1))],
   ];
 
   test.each(damages)("[Z2] finds a %s in the %s", async (kind, table, damage) => {
     const c = await start();
     await fill(c);
-    c.shard(0).database.exec(damage);
+    damageShard(c, damage);
     const pass = await scrub(c, "shard");
     expect(pass.findings).toEqual([expect.objectContaining({ kind, table })]);
     expect(pass.counts).toEqual({ [kind]: 1 });
     expect(pass.findings[0]?.key?.type).toBe(bucketType("ROUTES"));
+  });
+
+  const unlogged: [what: string, change: (entry: StoredEntry) => StoredEntry | null][] = [
+    ["is not in the log", (entry) => (entry[9][0] === `${bucketType("ROUTES")} d` ? null : entry)],
+    ["has another cell in the log", entryWith("d", (entry) => (entry[4] = "2"))],
+    ["has another time in the log", entryWith("d", (entry) => (entry[8] += 1))],
+    ["has another kind in the log", entryWith("d", setField(0, 1))],
+    ["is in another entry of the log", entryWith("d", (entry) => (entry[1] += 1))],
+  ];
+
+  test.each(unlogged)("[Z2] finds a held name that %s", async (_, change) => {
+    const c = await start();
+    await fill(c);
+    damageHolds(c.shard(0), change);
+    const { findings } = await scrub(c, "shard");
+    expect(findings).toEqual([
+      expect.objectContaining({
+        kind: "unlogged_hold",
+        table: "holds",
+        key: { type: bucketType("ROUTES"), canonical: "d" },
+        cell: "1",
+        lease: null,
+        epoch: null,
+      }),
+    ]);
   });
 
   test("[Z2] finds a spelling that gives another canonical form", async () => {
@@ -190,7 +218,7 @@ describe("a scrub of a ledger", () => {
     await begin(c, "1", lease, ["a", "b", "c", "d", "e", "f"]);
     await begin(c, "1", c.uuid(), ["g"]);
     const shard = [0, 1, 2, 3].find((index) => holdsOn(c, index) > 0) ?? 0;
-    const holds = Number(c.shard(shard).database.prepare("DELETE FROM hold").run().changes);
+    const holds = loseHolds(c.shard(shard));
     const pass = await scrub(c, "ledger");
     expect(pass.findings.filter((each) => each.lease === lease)).toEqual([
       {
@@ -211,8 +239,14 @@ describe("a scrub of a ledger", () => {
     const c = await start();
     await begin(c, "1", c.uuid(), ["a"]);
     await begin(c, "1", c.uuid(), ["b"]);
-    c.shard(0).database.exec("UPDATE hold SET epoch = epoch - 1 WHERE canonical = 'b'");
-    c.shard(0).database.exec("UPDATE hold SET counter = counter + 1 WHERE canonical = 'a'");
+    damageShard(
+      c,
+      entryWith("b", (entry) => (entry[2] -= 1)),
+    );
+    damageShard(
+      c,
+      entryWith("a", (entry) => (entry[7] += 1)),
+    );
     expect(kinds(await scrub(c, "ledger"))).toEqual(["missing_holds", "missing_holds"]);
   });
 
@@ -223,7 +257,7 @@ describe("a scrub of a ledger", () => {
     await begin(c, "1", c.uuid(), destroys, { allowMissing: true });
     await begin(c, "1", c.uuid(), [{ kind: "destroy", value: "c" }], { allowMissing: true });
     expect(await scrub(c, "ledger")).toMatchObject({ rows: 3, findings: [], unchecked: 0 });
-    c.shard(0).database.exec("DELETE FROM hold");
+    loseHolds(c.shard(0));
     expect(kinds(await scrub(c, "ledger"))).toEqual(["missing_holds"]);
   });
 
@@ -255,7 +289,7 @@ describe("a scrub of a ledger", () => {
     const lost = holdsOn(c, 2);
     expect(lost).toBeGreaterThan(0);
     c.fate = ({ to, method }): Fate => (to === "shard 2" && method === "checkHolds" ? "lose" : "deliver");
-    for (const index of [0, 1, 2, 3]) c.shard(index).database.exec("DELETE FROM hold");
+    for (const index of [0, 1, 2, 3]) loseHolds(c.shard(index));
     const pass = await scrub(c, "ledger");
     expect(pass).toMatchObject({ unchecked: lost, counts: { missing_holds: 8 - lost } });
   });
@@ -327,11 +361,11 @@ describe("a scrub of a ledger", () => {
     const c = await start();
     await own(c, "1", "a");
     await begin(c, "1", c.uuid(), ["b"]);
-    const { object } = c.shard(0);
     const message = { ...c.envelope, cells: ["1", "2"], dryRun: false, declared: { incarnation: MAX } };
-    const { status } = valueOf(await c.clock.runUntil(object.reconcile(message)));
+    const { status } = valueOf(await c.clock.runUntil(c.shard(0).object.reconcile(message)));
     expect(status.state).toBe("reconciling");
-    c.shard(0).database.exec("DELETE FROM hold");
+    loseHolds(c.shard(0));
+    const { object } = c.shard(0);
     expect(await scrub(c, "ledger")).toMatchObject({ findings: [], unchecked: 1 });
     expect(await step(c, "shard")).toEqual(LOST);
     expect(valueOf(await c.clock.runUntil(object.ping(c.envelope))).scrub.isDue).toBe(false);
@@ -378,7 +412,7 @@ describe("passes", () => {
     const leases = ["a", "b", "c", "d", "e"].map((name) => ({ name, lease: c.uuid() }));
     for (const { name, lease } of leases) await begin(c, "1", lease, [name]);
     for (const name of ["x", "y", "z"]) await own(c, "1", name);
-    c.shard(0).database.exec("DELETE FROM hold");
+    loseHolds(c.shard(0));
     let status = valueOf(await step(c, "ledger"));
     let rows = 0;
     for (; status.running !== null; status = valueOf(await step(c, "ledger"))) {
@@ -455,4 +489,19 @@ describe("passes", () => {
 });
 
 const holdsOn = (c: Cluster, shard: number): number =>
-  c.shard(shard).database.prepare("SELECT * FROM hold").all().length;
+  c.shard(shard).database.prepare(`SELECT 1 FROM ${HOLDS}`).all().length;
+
+/** Returns a change of the first hold of an entry. */
+function setField(index: number, value: string | number | null): (entry: StoredEntry) => void {
+  return ([, , , , , , , , , , [hold]]) => {
+    if (Array.isArray(hold)) Object.assign(hold, { [index]: value });
+  };
+}
+
+/** Changes rows of the shard, or entries of its log, which the next instance reads. */
+function damageShard(c: Cluster, damage: string | ((entry: StoredEntry) => StoredEntry)): void {
+  const shard = c.shard(0);
+  if (typeof damage === "string") return shard.database.exec(damage);
+  damageHolds(shard, damage);
+  shard.restart();
+}

@@ -11,6 +11,7 @@ import { describe, expect, test } from "vitest";
 import { migration as mysqlMigration } from "../../src/cell/mysql/schema.ts";
 import { migration as postgresMigration } from "../../src/cell/postgres/schema.ts";
 import { raiseIncarnation } from "../../src/core/history.ts";
+import { HeldNames } from "../../src/core/shard/held-names.ts";
 import { Attempt } from "../../src/core/ledger/attempt.ts";
 import { ReadLimiter } from "../../src/core/ledger/read-limiter.ts";
 import { ledgerSchema } from "../../src/core/ledger/schema.ts";
@@ -31,6 +32,7 @@ import { defaultRuntime } from "../../src/runtime.ts";
 import { TestClock } from "../../src/testing/clock.ts";
 import { makeKeys } from "../../src/testing/keys.ts";
 import { Cluster } from "../support/cluster.ts";
+import { DESTROY } from "../support/holds.ts";
 import { ManyRows } from "../../src/core/shard/many-rows.ts";
 import { NodeSql } from "../support/node-sql.ts";
 import { beginRequest, callerOf, decideRequest } from "../support/ops.ts";
@@ -160,6 +162,31 @@ async function running(limits: Partial<Limits>, begins: number, shards = 1, more
   // The first call confirms the placement, which takes one slow message.
   await c.clock.pass(60);
   return c;
+}
+
+/** More begins than the shard has room for. Each has two names and a scope of its own. */
+async function holding(): Promise<Cluster> {
+  // A cell may have half of them.
+  const c = await start({ heldNames: 2 * 3 * 2 });
+  for (let n = 0; n < 6; n += 1) {
+    const ops = ["a", "b"].map((name) => ({ value: `${name}${n}`, scope: `s${n}` }));
+    await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ops)));
+  }
+  return c;
+}
+
+const heldBy = (c: Cluster): object => privatePath(c.shard(0).object, "#part.log.held") as object;
+
+const newHeld = (): HeldNames => new HeldNames([], () => undefined);
+
+/** Adds entries with one name each, in one transaction for each. Returns the names. */
+function addEntries(held: HeldNames, count: number): string[] {
+  return Array.from({ length: count }, (_, n) => {
+    held.add([{ ...DESTROY, canonical: `n${n}`, epoch: n + 1 }], () => 0);
+    for (const entry of held.take().made)
+      held.place(entry, { slot: n, position: n + 1, offset: 0, length: 100 });
+    return `1 n${n}`;
+  });
 }
 
 async function revokedKeys(): Promise<Cluster> {
@@ -324,14 +351,26 @@ const proofs: Record<string, Proof> = {
     "test/core/shard/guards.test.ts",
     "[M6] [C6] a shard without room refuses more names, and carries out everything else",
   ),
-  hold: async () => {
-    const c = await start({ outstandingLeases: 3 });
-    for (let n = 0; n < 6; n += 1)
-      await c.clock.runUntil(
-        c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), [`a${n}`, `b${n}`])),
-      );
-    return [c.holds().length, 3 * 2];
+  "log: holds": async () => [(await holding()).holds().length, 3 * 2],
+  "HeldNames.#byName": async () => [sizeOf(heldBy(await holding()), "#byName"), 3 * 2],
+  "HeldNames.#byScope": async () => [sizeOf(heldBy(await holding()), "#byScope"), 3],
+  "HeldNames.#written": async () => [sizeOf(heldBy(await holding()), "#written"), 3],
+  "HeldNames.#ordered": async () => {
+    const held = newHeld();
+    const entries = addEntries(held, 20);
+    held.end(entries.slice(0, 10));
+    const before = sizeOf(held, "#ordered");
+    held.end(entries.slice(10, 11));
+    return [before + sizeOf(held, "#ordered"), 2 * 10 + 9];
   },
+  "HeldNames.#cached": async () => {
+    const held = newHeld();
+    addEntries(held, 10_200);
+    return [sizeOf(held, "#cached"), 10_000];
+  },
+  "HeldNames.#countByCell": "after work",
+  "HeldNames.#made": async () => [sizeOf(heldBy(await busyCluster()), "#made"), 0],
+  "HeldNames.#endedNames": async () => [sizeOf(heldBy(await busyCluster()), "#endedNames"), 0],
   range_hold: at("test/core/transfers.test.ts", "[Y2] [M6] a shard has a limited number of range holds"),
   "RangeHolds.#byRange": at(
     "test/core/transfers.test.ts",
@@ -427,7 +466,7 @@ const proofs: Record<string, Proof> = {
   "Preparation.#occupants": exchanged,
   "Preparation.#made": exchanged,
   "DigestReading.#ranges": message,
-  "DigestReading.#held": message,
+  "DigestReading.#touched": message,
   "DigestReading.#cursor": message,
   "DigestReading.#types": message,
   // Ledger

@@ -1,3 +1,4 @@
+import { HOLDS } from "./holds.ts";
 import { DatabaseSync } from "node:sqlite";
 import { Directory } from "../../src/core/directory/directory.ts";
 import { directoryMethods, ledgerMethods, type Peers, shardMethods } from "../../src/core/methods.ts";
@@ -168,7 +169,7 @@ export class Cluster {
   holds(): { canonical: string; cell: string; lease: string }[] {
     return [...this.#shards.values()].flatMap(
       ({ database }) =>
-        database.prepare("SELECT canonical, cell, lease FROM hold").all() as {
+        database.prepare(`SELECT canonical, cell, lease FROM ${HOLDS}`).all() as {
           canonical: string;
           cell: string;
           lease: string;

@@ -1,3 +1,4 @@
+import { tableOf } from "./holds.ts";
 import type { Growth, GrowthProgress, GrowthStep } from "../../src/core/growth/messages.ts";
 import type { LookupAnswer } from "../../src/core/messages.ts";
 import { placementOf, shardOf, shardsOf } from "../../src/core/placement.ts";
@@ -187,7 +188,7 @@ export async function ownerOf(c: Cluster, name: string): Promise<string> {
 /** All rows of claims or holds, with their shards. */
 export function rowsOn(c: Cluster, table: "claim" | "hold"): { shard: number; canonical: string }[] {
   return c.shards.flatMap(([shard, { database }]) =>
-    (database.prepare(`SELECT canonical FROM ${table}`).all() as { canonical: string }[]).map(
+    (database.prepare(`SELECT canonical FROM ${tableOf(table)}`).all() as { canonical: string }[]).map(
       ({ canonical }) => ({ shard, canonical }),
     ),
   );

@@ -95,8 +95,10 @@ export interface LedgerMetrics extends PartMetrics {
 
 export interface ShardMetrics extends PartMetrics {
   scrub: ScrubMetrics;
-  /** The current holds. `holdsCounted` means that many or more. */
+  /** The names that are held. */
   holds: number;
+  /** Those that are held for the cell with the most of them. */
+  holdsOfOneCell: number;
   /** The reads of many rows that wait for their turn (M7). */
   waitingReads: number;
   exchanges: number;

@@ -10,20 +10,20 @@ import type {
 import { ok, type Result } from "../refusal.ts";
 import { compareBytes } from "../source-order.ts";
 import type { ChangeCounts } from "./change-counts.ts";
+import { FIRST_HOLD, type HeldNames } from "./held-names.ts";
 import type { Inquirer } from "./inquirer.ts";
 import { MAX_HOLDS } from "./inquiry-queue.ts";
 import type { ClaimReads } from "./read-queue.ts";
 import { bucketText, executionKey } from "./rows.ts";
 import {
   afterSource,
-  FIRST_HOLD,
   SOURCE_ORDER_END,
   type ClaimRange,
-  type HoldRange,
   type ScanStore,
   type TouchingHoldRow,
   type WantedTypes,
 } from "./scan-store.ts";
+import type { ShardLog } from "./shard-log.ts";
 import type { ShardStore } from "./store.ts";
 
 type DigestQuestion = Pick<
@@ -33,9 +33,8 @@ type DigestQuestion = Pick<
 
 /** The holds that were scanned for one message, and those that touch the ranges. */
 interface HoldScan {
-  scanned: HoldRange;
-  /** Whether no hold follows. */
-  isLast: boolean;
+  /** Where the scan continues. Null: no hold follows. */
+  next: HoldPosition | null;
   touching: readonly TouchingHoldRow[];
 }
 
@@ -47,6 +46,7 @@ const VOID: RangeDigest = { count: 0, words: [0, 0, 0, 0], held: true, newestUpd
 interface Needs {
   readonly store: Pick<ShardStore, "holdsOn">;
   readonly scans: ScanStore;
+  readonly log: Pick<ShardLog, "held">;
   readonly changes: ChangeCounts;
   readonly inquirer: Pick<Inquirer, "inquire">;
   readonly claimReads: ClaimReads;
@@ -86,7 +86,7 @@ export class DigestReader {
   }
 
   #reading(question: DigestQuestion): DigestReading {
-    return new DigestReading(this.#part.scans, this.#part.changes, this.#part.limits.scanRows, question);
+    return new DigestReading(this.#part, question);
   }
 
   /** The holds that have not ended meanwhile. Those that began meanwhile are newer than the call. */
@@ -102,38 +102,41 @@ export class DigestReader {
 
 class DigestReading {
   readonly #store: ScanStore;
+  readonly #held: HeldNames;
   readonly #changes: ChangeCounts;
   readonly #cell: string;
   readonly #sourceType: number;
   readonly #types: WantedTypes;
   readonly #ranges: readonly SourceRange[];
   readonly #cursor: DigestCursor;
-  readonly #held: Set<number>;
+  /** The indexes of the ranges that a hold touches. */
+  readonly #touched: Set<number>;
   readonly #scanRows: number;
   #rowsLeft: number;
   /** The number of claims and holds that were read. */
   rows = 0;
 
-  constructor(store: ScanStore, changes: ChangeCounts, scanRows: number, question: DigestQuestion) {
-    this.#store = store;
+  constructor({ scans, log, changes, limits: { scanRows } }: Needs, question: DigestQuestion) {
+    this.#store = scans;
+    this.#held = log.held;
     this.#changes = changes;
     this.#cell = question.cell;
     this.#sourceType = question.sourceType;
     this.#types = question.bucketTypes;
     this.#ranges = question.ranges;
     this.#cursor = question.cursor ?? START;
-    this.#held = new Set(this.#cursor.scan.held);
+    this.#touched = new Set(this.#cursor.scan.held);
     this.#scanRows = scanRows;
     this.#rowsLeft = scanRows;
   }
 
   /** Reads the ranges, if the scan of the holds is complete. */
-  answer({ scanned, isLast, touching }: HoldScan): DigestRecordsAnswer {
-    for (const order of touching.flatMap(({ next, present }) => [next, present])) {
+  answer({ next, touching }: HoldScan): DigestRecordsAnswer {
+    for (const order of touching.flatMap((hold) => [hold.next, hold.present])) {
       const index = order === null ? undefined : rangeOf(this.#ranges, order);
-      if (index !== undefined) this.#held.add(index);
+      if (index !== undefined) this.#touched.add(index);
     }
-    if (!isLast) return { digests: [], next: { ...this.#cursor, scan: this.#scanAt(scanned.upTo) } };
+    if (next !== null) return { digests: [], next: { ...this.#cursor, scan: this.#scanAt(next) } };
     const digests: RangeDigest[] = [];
     let { range: index, rest } = this.#cursor;
     for (; index < this.#ranges.length; index += 1, rest = null) {
@@ -155,18 +158,19 @@ class DigestReading {
    */
   scanHolds(): HoldScan {
     const { behind } = this.#cursor.scan;
-    if (behind === null)
-      return { scanned: { after: FIRST_HOLD, upTo: FIRST_HOLD }, isLast: true, touching: [] };
-    const { range, isLast, count } = this.#store.nextHolds(behind, this.#scanRows);
-    this.count(count);
+    if (behind === null) return { next: null, touching: [] };
+    const { entries, next } = this.#held.after(behind, this.#scanRows, this.#cell);
     const limit = Math.min(Math.ceil(this.#scanRows / ROWS_PER_ASKED_HOLD), MAX_HOLDS);
     const bounds = { from: this.#ranges[0]?.after ?? "", to: endOf(this.#ranges.at(-1)) };
-    const source = { cell: this.#cell, sourceType: this.#sourceType, ...bounds };
-    const touching = this.#store.touchingHolds(source, this.#types, range, limit);
-    const last = touching[limit - 1];
-    if (last === undefined) return { scanned: range, isLast, touching };
-    const upTo: HoldPosition = [last.bucket_type, last.canonical];
-    return { scanned: { after: behind, upTo }, isLast: false, touching };
+    const source = { sourceType: this.#sourceType, ...bounds };
+    const touching: TouchingHoldRow[] = [];
+    for (const entry of entries) {
+      touching.push(...this.#store.touchingHolds(source, this.#types, [entry]));
+      this.count(entry.left);
+      const isLast = next === null && entry === entries.at(-1);
+      if (touching.length >= limit && !isLast) return { next: [entry.since, entry.part], touching };
+    }
+    return { next, touching };
   }
 
   count(rows: number): void {
@@ -175,7 +179,7 @@ class DigestReading {
   }
 
   #scanAt(behind: DigestCursor["scan"]["behind"]): DigestCursor["scan"] {
-    return { behind, held: [...this.#held].toSorted((a, b) => a - b) };
+    return { behind, held: [...this.#touched].toSorted((a, b) => a - b) };
   }
 
   #next(range: number, rest: DigestCursor["rest"]): DigestCursor {
@@ -212,7 +216,7 @@ class DigestReading {
     const digest: RangeDigest = {
       count,
       words: [sums.word_0, sums.word_1, sums.word_2, sums.word_3],
-      held: this.#held.has(index),
+      held: this.#touched.has(index),
       newestUpdatedAtMs: newest,
     };
     return {

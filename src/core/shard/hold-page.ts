@@ -1,22 +1,20 @@
 import type { HeldOp, HeldRange, HoldPage, ListHolds } from "../messages.ts";
+import { FIRST_HOLD, type HeldNames } from "./held-names.ts";
 import { countedIn, type RangeHoldRow, type RangeHolds } from "./range-holds.ts";
 import type { HoldRow } from "./rows.ts";
-import type { ShardStore } from "./store.ts";
 
-/** Returns the holds of one cell among the next `limit` holds of all cells. */
+/** Returns the next holds of one cell, at least `limit` of them if there are as many. */
 export function holdPage(
-  store: ShardStore,
+  held: HeldNames,
   ranges: RangeHolds,
   { cell, after, limit }: ListHolds,
 ): Pick<HoldPage, "holds" | "ranges" | "next"> {
-  const [bucketType, canonical] = after ?? [-1, ""];
-  const rows = store.holdsAfter(bucketType, canonical, limit);
-  const last = rows.at(-1);
+  const { entries, next } = held.after(after ?? FIRST_HOLD, limit, cell);
   return {
-    holds: rows.filter((row) => row.cell === cell).map(heldOp),
+    holds: entries.flatMap((entry) => held.holdsOf(entry).map(heldOp)),
     ranges:
       after === null ? ranges.all().flatMap((range) => (range.cell === cell ? [heldRange(range)] : [])) : [],
-    next: rows.length < limit || last === undefined ? null : [last.bucket_type, last.canonical],
+    next,
   };
 }
 

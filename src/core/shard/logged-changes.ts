@@ -47,7 +47,7 @@ const MAX_TOLD = 10_000;
  * The longest text of one row, in UTF-16 code units, so that a row has less than the 2 MB that the platform
  * allows. https://developers.cloudflare.com/durable-objects/platform/limits/#sql-storage-limits
  */
-const MAX_TEXT_LENGTH = 500_000;
+export const MAX_TEXT_LENGTH = 500_000;
 
 /** The most claims of one entry of a text, which is always shorter than the text of a row may be. */
 const ENTRY_CLAIMS = 100;

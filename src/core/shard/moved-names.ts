@@ -1,9 +1,11 @@
 import type { MovedName } from "../growth/messages.ts";
-import type { BucketKey } from "../messages.ts";
+import type { BucketKey, HoldPosition } from "../messages.ts";
 import type { Sql } from "../ports.ts";
+import { FIRST_HOLD } from "./held-names.ts";
 import { ManyRows } from "./many-rows.ts";
-import { bucketText, type ClaimRow, type HoldRow } from "./rows.ts";
-import { SCOPED_HOLD_COLUMNS } from "./store.ts";
+import { bucketOf, bucketText, type ClaimRow } from "./rows.ts";
+import type { ShardLog } from "./shard-log.ts";
+import { insertClaims } from "./store.ts";
 
 /**
  * The names that will move and have changed since the growth began. It is empty while no growth runs. A
@@ -19,11 +21,10 @@ export const MOVED_NAME_TABLE = `CREATE TABLE moved_name (
 /** Progress is read often, so no more changes are counted (M7). */
 const MOST_COUNTED = 10_000;
 
-/** The tables with names, in the order in which they are read. */
-const NAME_TABLES = ["claim", "hold"] as const;
-
-/** All names up to this one are read. */
-export type NameCursor = readonly [table: (typeof NAME_TABLES)[number], type: number, canonical: string];
+/** All claims up to this name are read, or all claims and the holds up to this position. */
+export type NameCursor =
+  | readonly [table: "claim", type: number, canonical: string]
+  | readonly ["hold", ...HoldPosition];
 
 /** All past claims up to this one are read. */
 export type PastCursor = readonly [segment: number, type: number, canonical: string, epoch: number];
@@ -34,100 +35,84 @@ export const FIRST_NAME: NameCursor = ["claim", -1, ""];
 
 export type ChangedName = BucketKey & { change: number };
 
-const CLAIM_COLUMNS = [
-  "bucket_type",
-  "canonical",
-  "value",
-  "uuid",
-  "cell",
-  "subject_type",
-  "subject_id",
-  "source_type",
-  "source_id",
-  "source_order",
-  "scope",
-  "epoch",
-  "created_at_ms",
-  "updated_at_ms",
-  "digest_0",
-  "digest_1",
-  "digest_2",
-  "digest_3",
-] as const satisfies readonly (keyof ClaimRow)[];
+const READ_CLAIMS = new ManyRows(
+  2,
+  (rows) => `SELECT * FROM claim WHERE (bucket_type, canonical) IN (VALUES ${rows})`,
+);
+const DELETE_CLAIMS = new ManyRows(
+  2,
+  (rows) => `DELETE FROM claim WHERE (bucket_type, canonical) IN (VALUES ${rows})`,
+);
 
-const HOLD_COLUMNS = [...SCOPED_HOLD_COLUMNS, "granted_by"] as const satisfies readonly (keyof HoldRow)[];
-
-const statement = (columns: number, before: string, after = ""): ManyRows =>
-  new ManyRows(columns, (rows) => `${before} ${rows}${after}`);
-
-const READ = {
-  claim: statement(2, "SELECT * FROM claim WHERE (bucket_type, canonical) IN (VALUES", ")"),
-  hold: statement(2, "SELECT * FROM hold WHERE (bucket_type, canonical) IN (VALUES", ")"),
-};
-const DELETE = {
-  claim: statement(2, "DELETE FROM claim WHERE (bucket_type, canonical) IN (VALUES", ")"),
-  hold: statement(2, "DELETE FROM hold WHERE (bucket_type, canonical) IN (VALUES", ")"),
-};
-const INSERT = {
-  claim: statement(CLAIM_COLUMNS.length, `INSERT INTO claim (${CLAIM_COLUMNS.join(", ")}) VALUES`),
-  hold: statement(HOLD_COLUMNS.length, `INSERT INTO hold (${HOLD_COLUMNS.join(", ")}) VALUES`),
-};
-
-/** The SQL statements about names that move between shards. It makes no decisions. */
+/** What a shard has of names that move between shards. It makes no decisions. */
 export class MovedNames {
   readonly #sql: Sql;
+  readonly #log: Pick<ShardLog, "held" | "nextEpoch">;
 
-  constructor(sql: Sql) {
+  constructor(sql: Sql, log: Pick<ShardLog, "held" | "nextEpoch">) {
     this.#sql = sql;
+    this.#log = log;
   }
 
-  /** Returns the next names of one table, and where to continue. Null: there are no more. */
+  /** Returns the next names with a claim, or with a hold, and where to continue. Null: there are no more. */
   page(cursor: NameCursor, limit: number): { keys: BucketKey[]; next: NameCursor | null } {
-    const [table, type, canonical] = cursor;
+    if (cursor[0] === "hold") return this.#heldPage([cursor[1], cursor[2]], limit);
+    const [, type, canonical] = cursor;
     const keys = this.#sql.all<BucketKey>(
-      `SELECT bucket_type AS type, canonical FROM ${table}
+      `SELECT bucket_type AS type, canonical FROM claim
         WHERE (bucket_type, canonical) > (?, ?) ORDER BY bucket_type, canonical LIMIT ?`,
       type,
       canonical,
       limit,
     );
     const last = keys.length === limit ? keys.at(-1) : undefined;
-    if (last !== undefined) return { keys, next: [table, last.type, last.canonical] };
-    return { keys, next: table === "claim" ? ["hold", -1, ""] : null };
+    return {
+      keys,
+      next: last === undefined ? ["hold", ...FIRST_HOLD] : ["claim", last.type, last.canonical],
+    };
+  }
+
+  #heldPage(behind: HoldPosition, limit: number): { keys: BucketKey[]; next: NameCursor | null } {
+    const { held } = this.#log;
+    const { entries, next } = held.after(behind, limit);
+    const keys = entries.flatMap((entry) =>
+      held.namesIn(entry).map((name) => {
+        const { bucket_type: type, canonical } = bucketOf(name);
+        return { type, canonical };
+      }),
+    );
+    return { keys, next: next === null ? null : ["hold", ...next] };
   }
 
   /** Returns all that is stored about names. */
   read(keys: readonly BucketKey[]): MovedName[] {
-    const pairs = keys.map(pairOf);
-    const claims = byName(READ.claim.all<ClaimRow>(this.#sql, pairs));
-    const holds = byName(READ.hold.all<HoldRow>(this.#sql, pairs));
+    const claims = new Map(
+      READ_CLAIMS.all<ClaimRow>(this.#sql, keys.map(pairOf)).map((row) => [
+        bucketText(row.bucket_type, row.canonical),
+        row,
+      ]),
+    );
     return keys.map(({ type, canonical }) => {
       const name = bucketText(type, canonical);
-      return { type, canonical, claim: claims.get(name) ?? null, hold: holds.get(name) ?? null };
+      const hold = this.#log.held.on(name) ?? null;
+      return { type, canonical, claim: claims.get(name) ?? null, hold };
     });
   }
 
   /** Replaces all that is stored about names. */
   write(names: readonly MovedName[]): void {
-    const pairs = names.map(pairOf);
-    DELETE.claim.all(this.#sql, pairs);
-    DELETE.hold.all(this.#sql, pairs);
-    const claims = names.flatMap(({ claim }) => (claim === null ? [] : [claim]));
-    INSERT.claim.all(
+    this.delete(names);
+    insertClaims(
       this.#sql,
-      claims.map((claim) => CLAIM_COLUMNS.map((column) => claim[column])),
+      names.flatMap(({ claim }) => (claim === null ? [] : [claim])),
     );
     const holds = names.flatMap(({ hold }) => (hold === null ? [] : [hold]));
-    INSERT.hold.all(
-      this.#sql,
-      holds.map((hold) => HOLD_COLUMNS.map((column) => hold[column])),
-    );
+    this.#log.held.add(holds, () => this.#log.nextEpoch());
   }
 
   delete(keys: readonly BucketKey[]): void {
-    const pairs = keys.map(pairOf);
-    DELETE.claim.all(this.#sql, pairs);
-    DELETE.hold.all(this.#sql, pairs);
+    DELETE_CLAIMS.all(this.#sql, keys.map(pairOf));
+    this.#log.held.end(keys.map(({ type, canonical }) => bucketText(type, canonical)));
   }
 
   /** Deletes past claims of names that have moved, among the next `limit` ones. Null: there are no more. */
@@ -201,6 +186,3 @@ export class MovedNames {
 }
 
 const pairOf = ({ type, canonical }: BucketKey): [number, string] => [type, canonical];
-
-const byName = <Row extends ClaimRow | HoldRow>(rows: readonly Row[]): Map<string, Row> =>
-  new Map(rows.map((row) => [bucketText(row.bucket_type, row.canonical), row]));

@@ -70,16 +70,14 @@ export interface PastClaimRow extends Pick<
 }
 
 const END_CLAIMS = new ManyRows(
-  4,
-  (held) => `WITH held (type, name, segment, at_ms) AS (VALUES ${held})
+  6,
+  (ended) => `WITH ended (type, name, segment, at_ms, by_lease, by_kind) AS (VALUES ${ended})
     INSERT INTO past_claim (segment, bucket_type, canonical, epoch, value, cell, subject_type, subject_id,
                             source_type, source_id, scope, from_ms, until_ms, ended_by, ended_kind)
-    SELECT held.segment, claim.bucket_type, claim.canonical, claim.epoch, claim.value, claim.cell,
+    SELECT ended.segment, claim.bucket_type, claim.canonical, claim.epoch, claim.value, claim.cell,
            claim.subject_type, claim.subject_id, claim.source_type, claim.source_id, claim.scope,
-           claim.updated_at_ms, max(at_ms, claim.updated_at_ms), hold.lease, hold.kind
-      FROM held
-      CROSS JOIN claim ON claim.bucket_type = type AND claim.canonical = name
-      CROSS JOIN hold ON hold.bucket_type = type AND hold.canonical = name`,
+           claim.updated_at_ms, max(at_ms, claim.updated_at_ms), by_lease, by_kind
+      FROM ended CROSS JOIN claim ON claim.bucket_type = type AND claim.canonical = name`,
 );
 
 /**
@@ -141,7 +139,14 @@ export class PastClaims {
     const segment = this.#segmentAt(nowMs);
     END_CLAIMS.all(
       this.#sql,
-      holds.map(({ bucket_type, canonical }) => [bucket_type, canonical, segment.segment, nowMs]),
+      holds.map(({ bucket_type, canonical, lease, kind }) => [
+        bucket_type,
+        canonical,
+        segment.segment,
+        nowMs,
+        lease,
+        kind,
+      ]),
     );
     segment.rows += holds.length;
     this.#hasChanged = true;

@@ -122,6 +122,11 @@ export class Preparation {
     return occupants;
   }
 
+  /** The number of new holds so far. */
+  get made(): number {
+    return this.#made.length;
+  }
+
   /** Must be called once all prepares are carried out. Returns the new holds. */
   write(): readonly HoldRow[] {
     this.#part.store.insertHolds(this.#made);

@@ -11,26 +11,23 @@ import type {
 } from "../messages.ts";
 import { ok, refused, type Result } from "../refusal.ts";
 import type { Traces } from "../traces.ts";
+import { FIRST_HOLD } from "./held-names.ts";
 import type { Inquirer } from "./inquirer.ts";
 import type { AskedHold } from "./inquiry-queue.ts";
 import type { ClaimReads } from "./read-queue.ts";
 import { mayBeCut, type RangeHoldRow, type RangeHolds } from "./range-holds.ts";
 import { bySource, comparePositions, recordOfClaim, recordOfHold } from "./record.ts";
-import {
-  executionKey,
-  type ArrivingHoldRow,
-  type ClaimRow,
-  type FoundClaimRow,
-  type HoldRow,
-} from "./rows.ts";
+import { executionKey, type ArrivingHoldRow, type ClaimRow, type HoldRow } from "./rows.ts";
 import {
   afterSource,
-  FIRST_HOLD,
+  isArrivalIn,
+  positionOf,
   SOURCE_ORDER_END,
   type ClaimRange,
   type ScanStore,
   type WantedTypes,
 } from "./scan-store.ts";
+import type { ShardLog } from "./shard-log.ts";
 import type { ShardStore } from "./store.ts";
 
 /**
@@ -75,6 +72,7 @@ interface Piece {
 interface Needs {
   readonly store: ShardStore;
   readonly scans: ScanStore;
+  readonly log: Pick<ShardLog, "held">;
   readonly ranges: Pick<RangeHolds, "over">;
   readonly inquirer: Inquirer;
   readonly claimReads: ClaimReads;
@@ -117,7 +115,7 @@ export class ShardReader {
     const range = this.#part.ranges.over(claim);
     if (claim !== undefined && range !== undefined)
       return { read: shownInRange(claim, range, verdicts), isHeld: range.is_precommitted === 1 };
-    const hold = claim?.is_held === 0 ? undefined : this.#part.store.holdOn(key.type, key.canonical);
+    const hold = this.#part.store.holdOn(key.type, key.canonical);
     return { read: shown({ claim, hold }, verdicts), isHeld: hold !== undefined };
   }
 
@@ -188,15 +186,15 @@ export class ShardReader {
     limit: number,
   ): { scan: ArrivalScan; rows: number } {
     const { behind, found: earlier, isCut } = before ?? { behind: FIRST_HOLD, found: [], isCut: false };
-    const next = this.#part.scans.nextHolds(behind, this.#part.limits.scanRows);
-    const found = this.#part.scans.arrivals(range, types, next.range, limit + 1);
+    const { held } = this.#part.log;
+    const { entries, count, next } =
+      behind === null
+        ? { entries: [], count: 0, next: null }
+        : held.after(behind, this.#part.limits.scanRows, range.cell);
+    const found = this.#part.scans.arrivals(range, types, entries, limit + 1);
     const all = [...earlier, ...found].toSorted(comparePositions);
-    const scan = {
-      behind: next.range.upTo,
-      found: all.slice(0, limit),
-      isCut: isCut || all.length > limit,
-    };
-    return { scan, rows: next.count };
+    const scan = { behind: next, found: all.slice(0, limit), isCut: isCut || all.length > limit };
+    return { scan, rows: count };
   }
 
   /**
@@ -221,17 +219,17 @@ export class ShardReader {
       .filter((hold) => isArrivalIn(hold, { ...range, upTo: end }));
     const positions = [...claims, ...holds].map(positionOf).toSorted(comparePositions);
     const through = positions.length > limit ? (positions[limit - 1] ?? end) : end;
-    const isRead = (row: Positioned): boolean => comparePositions(positionOf(row), through) <= 0;
+    const isRead = (row: ArrivingHoldRow | ClaimRow): boolean =>
+      comparePositions(positionOf(row), through) <= 0;
     const rows = (claims.length + holds.length) * ROWS_PER_RECORD + (cut === undefined ? 0 : visits);
     const stored = [
-      ...claims.filter(isRead).map((claim) => ({ claim, hold: this.#holdOf(claim) })),
+      ...claims.filter(isRead).map((claim) => ({
+        claim,
+        hold: this.#part.store.holdOn(claim.bucket_type, claim.canonical),
+      })),
       ...holds.filter(isRead).map((hold) => ({ claim: undefined, hold })),
     ];
     return { stored, through, rows };
-  }
-
-  #holdOf({ is_held, bucket_type, canonical }: FoundClaimRow): HoldRow | undefined {
-    return is_held === 0 ? undefined : this.#part.store.holdOn(bucket_type, canonical);
   }
 }
 
@@ -240,18 +238,6 @@ const ROWS_PER_RECORD = 4;
 
 /** The number of records that take as long as these rows. */
 const recordsIn = (rows: number): number => Math.ceil(rows / ROWS_PER_RECORD);
-
-type Positioned = Pick<HoldRow & { source_order: string }, "source_order" | "bucket_type" | "canonical">;
-
-const positionOf = (row: Positioned): RecordPosition => [row.source_order, row.bucket_type, row.canonical];
-
-/** Whether a hold arrives in the range. It may have replaced the hold that the scan found on its key. */
-function isArrivalIn(hold: HoldRow | undefined, range: ClaimRange): hold is ArrivingHoldRow {
-  if (hold === undefined || hold.kind === "destroy" || hold.source_order === null) return false;
-  if (hold.cell !== range.cell || hold.source_type !== range.sourceType) return false;
-  const position: RecordPosition = [hold.source_order, hold.bucket_type, hold.canonical];
-  return comparePositions(position, range.after) > 0 && comparePositions(position, range.upTo) <= 0;
-}
 
 /**
  * What a key shows. Only the ledger of a hold knows whether its lease is granted or already decided, so

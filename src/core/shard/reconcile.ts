@@ -22,7 +22,6 @@ import type { GrowthSource } from "./growth-source.ts";
 import type { GrowthTarget } from "./growth-target.ts";
 import type { PastClaims } from "./past-claims.ts";
 import type { RangeHolds } from "./range-holds.ts";
-import type { HoldRow } from "./rows.ts";
 import type { ShardLog } from "./shard-log.ts";
 import type { ShardStore } from "./store.ts";
 
@@ -212,21 +211,15 @@ export class ShardReconciler {
 
   /**
    * Returns a cell that has a hold or a claim here: a loss may have brought names of a removed cell back.
-   * It gets no new holds. They are read before the claims, because a hold may become a claim meanwhile.
+   * It gets no new holds. They are looked for before the claims, because a hold may become a claim meanwhile.
    */
   async #ownerAmong(cells: readonly string[]): Promise<string | undefined> {
     if (cells.length === 0) return undefined;
     const asked = new Set(cells);
     const range = this.#part.ranges.all().find(({ cell }) => asked.has(cell));
     if (range !== undefined) return range.cell;
-    for (let after: HoldRow | undefined, isLast = false; !isLast;) {
-      const holds = this.#part.store.holdsAfter(after?.bucket_type ?? -1, after?.canonical ?? "", PAGE_ROWS);
-      const hold = holds.find(({ cell }) => asked.has(cell));
-      if (hold !== undefined) return hold.cell;
-      after = holds.at(-1);
-      isLast = holds.length < PAGE_ROWS;
-      await this.#part.ports.clock.turn();
-    }
+    const holder = cells.find((cell) => this.#part.log.held.countOf(cell) > 0);
+    if (holder !== undefined) return holder;
     for (const [index, cell] of cells.entries()) {
       if (this.#part.store.claimsOf(cell, 1).length > 0) return cell;
       if (index % PAGE_ROWS === PAGE_ROWS - 1) await this.#part.ports.clock.turn();

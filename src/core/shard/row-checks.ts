@@ -51,12 +51,17 @@ export function faultsOfClaim(claim: ClaimRow, context: RowContext): ScrubKind[]
 /** Returns what is wrong with a hold. Its epoch is above that of the claim that it ends (E1). */
 export function faultsOfHold(hold: CheckedHold, context: RowContext): ScrubKind[] {
   const faults = faultsOfName(hold, context, hold.claim_epoch ?? 0);
-  const { source_id: id, source_order: order } = hold;
-  const columns = [hold.uuid, hold.value, hold.subject_type, hold.subject_id, hold.source_type, id, order];
+  const columns = [
+    hold.uuid,
+    hold.value,
+    hold.subject_type,
+    hold.subject_id,
+    hold.source_type,
+    hold.source_id,
+  ];
   const isComplete = hold.kind === "destroy" || !columns.includes(null);
   const fitsClaim = hold.kind === "create" ? hold.claim_cell === null : hold.claim_cell === hold.cell;
   if (!isComplete || !fitsClaim) faults.push("unfit_hold");
-  if (hold.kind !== "destroy" && id !== null && order !== sourceOrder(id)) faults.push("wrong_source_order");
   return faults;
 }
 

@@ -63,9 +63,6 @@ export type ChangedClaimRow = Pick<
 export const CHANGED_COLUMNS =
   "bucket_type, canonical, value, uuid, subject_type, subject_id, source_type, source_id, scope, epoch";
 
-/** A claim, with whether a hold destroys or replaces it. */
-export type FoundClaimRow = ClaimRow & { is_held: 0 | 1 };
-
 /** The hold of a create or replace, which will put a claim at a place in the list of its cell's records. */
 export type ArrivingHoldRow = HoldRow & { source_order: string };
 

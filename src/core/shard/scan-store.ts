@@ -1,6 +1,11 @@
-import type { HoldPosition, RecordPosition } from "../messages.ts";
+import type { RecordPosition } from "../messages.ts";
 import type { Sql } from "../ports.ts";
-import type { FoundClaimRow, HoldRow } from "./rows.ts";
+import { compareBytes } from "../source-order.ts";
+import { nameOf } from "./hold-entries.ts";
+import type { HeldEntry, HeldNames } from "./held-names.ts";
+import { ManyRows } from "./many-rows.ts";
+import { comparePositions } from "./record.ts";
+import { bucketText, type ArrivingHoldRow, type ClaimRow, type HoldRow } from "./rows.ts";
 
 /** Sorts after every source order: they all begin with 0 or 1. */
 export const SOURCE_ORDER_END = "2";
@@ -17,9 +22,6 @@ export const beforeSource = (order: string): RecordPosition => [order, 0, ""];
 /** Whether records of the source id of this position may follow it. */
 export const isWithinSource = ([, bucketType]: RecordPosition): boolean => bucketType < AFTER_ALL_TYPES;
 
-/** The position before the first hold of a shard. */
-export const FIRST_HOLD: HoldPosition = [0, ""];
-
 /** The claims of one cell and source type between two positions: after `after`, up to `upTo`. */
 export interface ClaimRange {
   cell: string;
@@ -28,13 +30,10 @@ export interface ClaimRange {
   upTo: RecordPosition;
 }
 
-/** The holds of a shard between two positions: after `after`, up to `upTo`. */
-export interface HoldRange {
-  after: HoldPosition;
-  upTo: HoldPosition;
-}
-
-/** A hold with the source orders that it touches. Null: that one is not in the range. */
+/**
+ * A hold with the source orders that it touches. `next` is where it will put a claim, and `present` is where
+ * the claim is that it holds. Null: that one is not in the range.
+ */
 export type TouchingHoldRow = HoldRow & { next: string | null; present: string | null };
 
 /** The sums over the claims of a range. */
@@ -48,9 +47,6 @@ interface DigestRow {
   word_2: number;
   word_3: number;
 }
-
-/** Sorts after every hold. */
-const AFTER_ALL_HOLDS: HoldPosition = [AFTER_ALL_TYPES, ""];
 
 const IN_RANGE = `cell = ? AND source_type = ?
       AND (source_order, bucket_type, canonical) > (?, ?, ?)
@@ -94,25 +90,23 @@ export function digestStatement(types: WantedTypes): string {
 export const positionStatement = `SELECT source_order, bucket_type, canonical FROM claim WHERE ${IN_RANGE}
    ORDER BY source_order, bucket_type, canonical LIMIT 1 OFFSET ?`;
 
-/**
- * Counts the next holds and finds the last of them, in one pass. With max(), SQLite takes the other columns
- * from the row with the maximum, which is the last row: the numbers are padded, and texts compare by bytes.
- */
-const holdsStatement = `SELECT count(*) AS count, bucket_type, canonical,
-         max(printf('%010d', bucket_type) || canonical)
-    FROM (SELECT bucket_type, canonical FROM hold WHERE (bucket_type, canonical) > (?, ?)
-           ORDER BY bucket_type, canonical LIMIT ?)`;
+const CLAIM_ORDERS = new ManyRows(
+  2,
+  (keys) => `SELECT bucket_type, canonical, source_type, source_order FROM claim
+    WHERE (bucket_type, canonical) IN (VALUES ${keys})`,
+);
 
 /**
- * The statements that read many rows. Each of them visits a number of rows that its caller bounds (M7): the
- * claims or holds between two positions, where the second position comes from `claimPosition` or
- * `holdPosition`.
+ * What reads many claims or holds. Each read visits a number of them that its caller bounds (M7): the claims
+ * between two positions, where the second one comes from `claimPosition`, or some entries of held names.
  */
 export class ScanStore {
   readonly #sql: Sql;
+  readonly #held: Pick<HeldNames, "holdsOf">;
 
-  constructor(sql: Sql) {
+  constructor(sql: Sql, held: Pick<HeldNames, "holdsOf">) {
     this.#sql = sql;
+    this.#held = held;
   }
 
   /** Returns the position of the claim number `rows` of a range, or undefined if it has fewer claims. */
@@ -126,15 +120,10 @@ export class ScanStore {
   }
 
   /** Returns up to `limit` claims with these bucket types, in the order of the list. */
-  claims(range: ClaimRange, types: WantedTypes, limit: number): FoundClaimRow[] {
-    return this.#sql.all<FoundClaimRow>(
-      `SELECT claim.*, hold.cell IS NOT NULL AS is_held
-         FROM claim LEFT JOIN hold USING (bucket_type, canonical)
-        WHERE claim.cell = ? AND claim.source_type = ?
-          AND (claim.source_order, bucket_type, canonical) > (?, ?, ?)
-          AND (claim.source_order, bucket_type, canonical) <= (?, ?, ?)
-          AND ${isWanted(types)}
-        ORDER BY claim.source_order, bucket_type, canonical LIMIT ?`,
+  claims(range: ClaimRange, types: WantedTypes, limit: number): ClaimRow[] {
+    return this.#sql.all<ClaimRow>(
+      `SELECT * FROM claim WHERE ${IN_RANGE} AND ${isWanted(types)}
+        ORDER BY source_order, bucket_type, canonical LIMIT ?`,
       ...bindingsOf(range),
       limit,
     );
@@ -148,86 +137,60 @@ export class ScanStore {
   }
 
   /**
-   * Returns the range of the next `rows` holds, and how many there are in it. `isLast` is true if no hold
-   * follows.
-   */
-  nextHolds(after: HoldPosition, rows: number): { range: HoldRange; isLast: boolean; count: number } {
-    const [read] = this.#sql.all<{ count: number; bucket_type: number; canonical: string }>(
-      holdsStatement,
-      ...after,
-      rows,
-    );
-    if (read === undefined || read.count < rows)
-      return { range: { after, upTo: AFTER_ALL_HOLDS }, isLast: true, count: read?.count ?? 0 };
-    return { range: { after, upTo: [read.bucket_type, read.canonical] }, isLast: false, count: rows };
-  }
-
-  holds({ after, upTo }: HoldRange): HoldRow[] {
-    return this.#sql.all<HoldRow>(
-      `SELECT * FROM hold WHERE (bucket_type, canonical) > (?, ?) AND (bucket_type, canonical) <= (?, ?)
-        ORDER BY bucket_type, canonical`,
-      ...after,
-      ...upTo,
-    );
-  }
-
-  /**
-   * Returns the positions that holds of a cell, creates or replaces, will give to claims in its list: those
-   * between two positions of the list, of these bucket types, and among these holds.
+   * Returns the first positions that holds among these entries, creates or replaces, will give to claims of a
+   * range, for these bucket types.
    */
   arrivals(
-    { cell, sourceType, after: from, upTo: to }: ClaimRange,
+    range: ClaimRange,
     types: WantedTypes,
-    { after, upTo }: HoldRange,
+    entries: readonly HeldEntry[],
     limit: number,
   ): RecordPosition[] {
-    const rows = this.#sql.all<{ source_order: string; bucket_type: number; canonical: string }>(
-      `SELECT source_order, bucket_type, canonical FROM hold
-        WHERE (bucket_type, canonical) > (?, ?) AND (bucket_type, canonical) <= (?, ?)
-          AND kind <> 'destroy' AND +cell = ? AND +source_type = ?
-          AND (+source_order, +bucket_type, +canonical) > (?, ?, ?)
-          AND (+source_order, +bucket_type, +canonical) <= (?, ?, ?)
-          AND ${isWanted(types)}
-        ORDER BY source_order, bucket_type, canonical LIMIT ?`,
-      ...after,
-      ...upTo,
-      cell,
-      sourceType,
-      ...from,
-      ...to,
-      limit,
-    );
-    return rows.map((row) => [row.source_order, row.bucket_type, row.canonical]);
+    const arriving = entries
+      .flatMap((entry) => this.#held.holdsOf(entry))
+      .filter((hold) => isArrivalIn(hold, range))
+      .filter(({ bucket_type: type }) => types?.includes(type) ?? true);
+    return arriving.map(positionOf).toSorted(comparePositions).slice(0, limit);
   }
 
-  /**
-   * Returns the first `limit` of these holds that touch source orders in (from, to]. `next` is where a hold
-   * of the cell will put a claim, and `present` is where the claim is that it holds (R4).
-   */
+  /** Returns those of the holds of these entries that touch source orders in (from, to] (R4). */
   touchingHolds(
-    { cell, sourceType, from, to }: { cell: string; sourceType: number; from: string; to: string },
+    { sourceType, from, to }: { sourceType: number; from: string; to: string },
     types: WantedTypes,
-    { after, upTo }: HoldRange,
-    limit: number,
+    entries: readonly HeldEntry[],
   ): TouchingHoldRow[] {
-    return this.#sql.all<TouchingHoldRow>(
-      `SELECT hold.*, ${orderWithin("hold")} AS next, ${orderWithin("claim")} AS present
-         FROM hold LEFT JOIN claim USING (bucket_type, canonical)
-        WHERE (bucket_type, canonical) > (?5, ?6) AND (bucket_type, canonical) <= (?7, ?8)
-          AND hold.cell = ?1 AND ${isWanted(types)}
-          AND (next IS NOT NULL OR present IS NOT NULL)
-        ORDER BY bucket_type, canonical LIMIT ?9`,
-      cell,
-      sourceType,
-      from,
-      to,
-      ...after,
-      ...upTo,
-      limit,
+    const holds = entries
+      .flatMap((entry) => this.#held.holdsOf(entry))
+      .filter(({ bucket_type: type }) => types?.includes(type) ?? true);
+    const within = (row: Pick<HoldRow, "source_type" | "source_order"> | undefined): string | null => {
+      const order = row?.source_type === sourceType ? row.source_order : null;
+      return order !== null && compareBytes(order, from) > 0 && compareBytes(order, to) <= 0 ? order : null;
+    };
+    const changing = holds.filter(({ kind }) => kind !== "create");
+    const claims = new Map(
+      CLAIM_ORDERS.all<Pick<ClaimRow, "bucket_type" | "canonical" | "source_type" | "source_order">>(
+        this.#sql,
+        changing.map(({ bucket_type: type, canonical }) => [type, canonical]),
+      ).map((row) => [bucketText(row.bucket_type, row.canonical), row]),
     );
+    return holds
+      .map((hold) => ({ ...hold, next: within(hold), present: within(claims.get(nameOf(hold))) }))
+      .filter(({ next, present }) => next !== null || present !== null);
   }
 }
 
-const orderWithin = (table: "hold" | "claim"): string =>
-  `iif(${table}.source_type = ?2 AND ${table}.source_order > ?3 AND ${table}.source_order <= ?4,
-       ${table}.source_order, NULL)`;
+type Positioned = Pick<ClaimRow, "source_order" | "bucket_type" | "canonical">;
+
+export const positionOf = (row: Positioned): RecordPosition => [
+  row.source_order,
+  row.bucket_type,
+  row.canonical,
+];
+
+/** Whether a hold will put a claim into a range. */
+export function isArrivalIn(hold: HoldRow | undefined, range: ClaimRange): hold is ArrivingHoldRow {
+  if (hold === undefined || hold.kind === "destroy" || hold.source_order === null) return false;
+  if (hold.cell !== range.cell || hold.source_type !== range.sourceType) return false;
+  const position: RecordPosition = [hold.source_order, hold.bucket_type, hold.canonical];
+  return comparePositions(position, range.after) > 0 && comparePositions(position, range.upTo) <= 0;
+}

@@ -37,30 +37,6 @@ export const shardSchema: readonly (readonly string[])[] = [
                                             updated_at_ms, digest_0, digest_1, digest_2, digest_3)`,
     // The claims of one scope of a cell. It has no entry for a claim without a scope.
     `CREATE INDEX claim_by_scope ON claim (cell, scope, bucket_type, canonical) WHERE scope IS NOT NULL`,
-    // The current holds. The columns from `uuid` on are NULL for a destroy, which needs none of them.
-    `CREATE TABLE hold (
-       bucket_type INTEGER NOT NULL,
-       canonical TEXT NOT NULL,
-       kind TEXT NOT NULL CHECK (kind IN ('create', 'destroy', 'replace')),
-       cell TEXT NOT NULL,
-       lease TEXT NOT NULL,
-       incarnation INTEGER NOT NULL,
-       counter INTEGER NOT NULL,
-       epoch INTEGER NOT NULL,
-       held_at_ms INTEGER NOT NULL,
-       uuid TEXT,
-       value TEXT,
-       subject_type INTEGER,
-       subject_id TEXT,
-       source_type INTEGER,
-       source_id TEXT,
-       source_order TEXT,
-       scope TEXT,
-       granted_by INTEGER,
-       PRIMARY KEY (bucket_type, canonical)
-     ) STRICT, WITHOUT ROWID`,
-    // The holds that will put a claim into a scope.
-    `CREATE INDEX hold_by_scope ON hold (scope, cell) WHERE scope IS NOT NULL`,
     RANGE_HOLD_TABLE,
     MOVED_NAME_TABLE,
     INCARNATION_TABLE,

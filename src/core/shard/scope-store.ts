@@ -4,7 +4,8 @@ import type { Sql } from "../ports.ts";
 import type { TransferPlan } from "../transfer/messages.ts";
 import type { DigestedClaims } from "../transfer/range.ts";
 import type { RangeHoldRow } from "./range-holds.ts";
-import { CHANGED_COLUMNS, type ChangedClaimRow } from "./rows.ts";
+import type { HeldNames } from "./held-names.ts";
+import { bucketText, CHANGED_COLUMNS, type ChangedClaimRow, type HoldRow } from "./rows.ts";
 
 const OF_SCOPE = "claim INDEXED BY claim_by_scope WHERE cell = ? AND scope = ?";
 
@@ -23,11 +24,6 @@ export const scopeStatements = {
     .map((word) => `coalesce(sum(digest_${word}), 0) % 4294967296 AS word_${word}`)
     .join(", ")} FROM ${OF_SCOPE}`,
   keys: `SELECT bucket_type AS type, canonical FROM ${OF_SCOPE}`,
-  heldLeases: `SELECT DISTINCT hold.lease
-    FROM claim INDEXED BY claim_by_scope CROSS JOIN hold USING (bucket_type, canonical)
-    WHERE claim.cell = ? AND claim.scope = ? LIMIT ?`,
-  arrivingLeases: `SELECT DISTINCT lease FROM hold INDEXED BY hold_by_scope
-    WHERE scope = ? AND cell = ? LIMIT ?`,
   plan: `SELECT source_type AS sourceType, bucket_type AS type, count(*) AS claims
     FROM (SELECT source_type, bucket_type ${NEXT_OF_SCOPE} LIMIT ?) GROUP BY source_type, bucket_type`,
   lastPlanned: `SELECT bucket_type AS type, canonical ${NEXT_OF_SCOPE} LIMIT 1 OFFSET ?`,
@@ -44,9 +40,11 @@ interface DigestRow {
 /** The SQL statements on all claims of a cell that have one scope. It makes no decisions. */
 export class ScopeStore {
   readonly #sql: Sql;
+  readonly #held: Pick<HeldNames, "on" | "arrivingIn" | "holdsOf">;
 
-  constructor(sql: Sql) {
+  constructor(sql: Sql, held: Pick<HeldNames, "on" | "arrivingIn" | "holdsOf">) {
     this.#sql = sql;
+    this.#held = held;
   }
 
   /** Returns the number of claims, or `most` if there are more. */
@@ -72,9 +70,21 @@ export class ScopeStore {
 
   /** Returns some leases of a cell that hold a claim of the scope, or will put one there. */
   leases(cell: string, scope: string, limit: number): string[] {
-    const held = this.#sql.all<{ lease: string }>(scopeStatements.heldLeases, cell, scope, limit);
-    const arriving = this.#sql.all<{ lease: string }>(scopeStatements.arrivingLeases, scope, cell, limit);
-    return [...new Set([...held, ...arriving].map(({ lease }) => lease))].slice(0, limit);
+    const leases = new Set<string>();
+    for (const hold of this.#holdsIn(cell, scope)) {
+      leases.add(hold.lease);
+      if (leases.size === limit) break;
+    }
+    return [...leases];
+  }
+
+  *#holdsIn(cell: string, scope: string): Iterable<HoldRow> {
+    for (const entry of this.#held.arrivingIn(cell, scope))
+      yield* this.#held.holdsOf(entry).filter((hold) => hold.scope === scope);
+    for (const { type, canonical } of this.keys(cell, scope)) {
+      const hold = this.#held.on(bucketText(type, canonical));
+      if (hold !== undefined) yield hold;
+    }
   }
 
   /** Counts the next `rows` claims by their types, and says where to continue. */

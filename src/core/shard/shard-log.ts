@@ -4,13 +4,26 @@ import { defaultLimits, type Limits } from "../limits.ts";
 import { splitKeyHashes } from "../key-hash.ts";
 import type { BucketKey, HistoryPoint } from "../messages.ts";
 import type { Clock, Sql } from "../ports.ts";
-import { ChangeNotes, loggedChanges, withoutName, type LoggedChange } from "./logged-changes.ts";
+import { HeldNames, type HeldEntry, type Place } from "./held-names.ts";
+import { itemsOf, placesIn, textOf, withNames, type StoredEnd, type StoredEntry } from "./hold-entries.ts";
+import {
+  ChangeNotes,
+  loggedChanges,
+  MAX_TEXT_LENGTH,
+  withoutName,
+  type LoggedChange,
+} from "./logged-changes.ts";
+import { bucketText } from "./rows.ts";
 
 /**
  * One row per transaction that changed something, in a ring of `LOG_ROWS` slots. `held` has the hashes of the
  * keys that the transaction put on hold, one after the other (Q1). It is NULL if any key may have changed.
  * `changes` has what the change feed tells (F1). It is NULL once it was dropped to make room. `dropped` is
  * the position of the newest transaction whose changes were dropped or replaced until then.
+ *
+ * `holds` has the entries of the holds that the transaction made, and those that were carried into its row.
+ * `ended` has the holds that it ended (hold-entries.ts). NULL: none. `open_from` is the position of the
+ * oldest row that had an entry in use after the transaction. A start reads the rows from there on.
  */
 export const LOG_TABLE = `CREATE TABLE log (
    slot INTEGER NOT NULL PRIMARY KEY,
@@ -19,29 +32,61 @@ export const LOG_TABLE = `CREATE TABLE log (
    ledgers TEXT NOT NULL,
    held TEXT,
    changes TEXT,
-   dropped INTEGER NOT NULL
+   dropped INTEGER NOT NULL,
+   holds TEXT,
+   ended TEXT,
+   open_from INTEGER NOT NULL
  ) STRICT, WITHOUT ROWID`;
 
 /**
  * The number of transactions that the log keeps. A new row replaces the oldest one, so pruning writes no rows
  * of its own. Routers read the rows of some minutes: 16,384 rows last 7 minutes at 300 claims a second over
- * 16 shards, and 32 seconds at 500 transactions a second. They take less than 2 MB, and 16 bytes for each
- * key.
+ * 16 shards, and 32 seconds at 500 transactions a second. They take less than 2 MB, and some 200 bytes for
+ * each name that was held.
  */
 const LOG_ROWS = 16_384;
 
 /**
+ * The part of the ring after which a row carries the oldest entries in use. What the rows of the rest can
+ * carry is more than all entries that a shard may have (M6).
+ */
+const CARRY_AFTER = 1 / 8;
+
+/** The same while too many holds have ended in the log, so that those of the rows before can be dropped. */
+const CARRY_AFTER_IF_FULL = 1 / 256;
+
+/** For each slot of the ring, the length at which a row carries no more entries. It carries at least one. */
+const CARRIED_PER_SLOT = 4;
+
+/**
  * The bytes of all changes above which the oldest ones are dropped. The log reaches it if its transactions
  * change more than some ten names each, as those of a backfill do. Then each transaction writes more than one
- * row: the oldest changes make room for its own.
+ * row: the oldest changes make room for its own. The same holds for the bytes of holds, without those that
+ * entries in use need.
  */
-const MAX_CHANGES_BYTES = 33_554_432;
+const MAX_TEXT_BYTES = 33_554_432;
 
-/** The part of a shard that its changes may take. It counts only if `shardBytes` is small. */
+/** The part of a shard that changes may take, and holds. It counts only if `shardBytes` is small. */
 const SHARD_PART = 1 / 100;
 
-/** The most rows whose changes one transaction drops. */
+/** The most rows whose changes or holds one transaction drops. */
 const DROPPED_ROWS = 100;
+
+/** What a row has of holds. */
+interface HeldTexts {
+  holds: string | null;
+  ended: string | null;
+}
+
+/** What one row of a transaction has besides its points. */
+interface RowText {
+  changes: string;
+  made: { entry: HeldEntry; text: string }[];
+  ends: string[];
+  length: number;
+}
+
+const newRow = (changes: string): RowText => ({ changes, made: [], ends: [], length: changes.length });
 
 /** A transaction as routers are told of it. */
 export interface LoggedHolds {
@@ -64,7 +109,10 @@ interface LogRow {
   is_reset: 0 | 1;
   /** The bytes of the changes. Null: they were dropped. */
   size: number | null;
+  /** The bytes of the entries. */
+  held_size: number;
   dropped: number;
+  open_from: number;
 }
 
 type StoredPoints = Record<string, [incarnation: number, position: number]>;
@@ -79,19 +127,23 @@ type StoredPoints = Record<string, [incarnation: number, position: number]>;
 export class ShardLog {
   readonly #sql: Sql;
   readonly #clock: Pick<Clock, "now">;
-  readonly #maxChangesBytes: number;
+  readonly #maxTextBytes: number;
+  /** The number of slots. */
+  readonly #size: number;
   #position = 0;
   #hasJumped = false;
   #hasLostChanges = false;
   /** The position and slot of the newest row. */
   #logged = 0;
   #slot = -1;
-  /** The position of the row in each slot, and the bytes of its changes. */
-  readonly #positions = new Float64Array(LOG_ROWS);
-  readonly #sizes = new Float64Array(LOG_ROWS);
+  /** The position of the row in each slot, the bytes of its changes, and those of its holds. */
+  readonly #positions: Float64Array;
+  readonly #sizes: Float64Array;
+  readonly #heldSizes: Float64Array;
   #rowCount = 0;
-  /** The bytes of the changes in all rows. */
+  /** The bytes of the changes in all rows, and those of their holds. */
   #changesBytes = 0;
+  #holdsBytes = 0;
   /** The newest position whose changes were dropped or replaced, or before which changes were lost. */
   #droppedPosition = 0;
   /** The position of the last transaction after which any key may have changed. */
@@ -106,24 +158,66 @@ export class ShardLog {
   #held: string[] = [];
   /** What the current transaction changes, for the change feed. */
   readonly changes = new ChangeNotes();
+  /** The names that the shard holds. */
+  readonly held: HeldNames;
 
   constructor(
     sql: Sql,
     clock: Pick<Clock, "now">,
     { shardBytes }: Pick<Limits, "shardBytes"> = defaultLimits,
+    size = LOG_ROWS,
   ) {
     this.#sql = sql;
     this.#clock = clock;
-    this.#maxChangesBytes = Math.min(MAX_CHANGES_BYTES, shardBytes * SHARD_PART);
+    this.#size = size;
+    this.#positions = new Float64Array(size);
+    this.#sizes = new Float64Array(size);
+    this.#heldSizes = new Float64Array(size);
+    this.#maxTextBytes = Math.min(MAX_TEXT_BYTES, shardBytes * SHARD_PART);
     const rows = sql.all<LogRow>(
-      `SELECT slot, position, ledgers, held IS NULL AS is_reset, octet_length(changes) AS size, dropped
+      `SELECT slot, position, ledgers, held IS NULL AS is_reset, octet_length(changes) AS size,
+              coalesce(octet_length(holds), 0) + coalesce(octet_length(ended), 0) AS held_size,
+              dropped, open_from
          FROM log ORDER BY position`,
     );
-    for (const { slot, position, ledgers, is_reset: isReset, size, dropped } of rows) {
-      this.#appended(slot, position, JSON.parse(ledgers) as StoredPoints, isReset === 1, size ?? 0);
-      this.#droppedPosition = size === null ? position : Math.max(this.#droppedPosition, dropped);
+    for (const { slot, position, ledgers, is_reset: isReset, size: bytes, held_size, dropped } of rows) {
+      this.#appended(slot, position, JSON.parse(ledgers) as StoredPoints, isReset === 1);
+      this.#setSizes(slot, bytes ?? 0, held_size);
+      this.#droppedPosition = bytes === null ? position : Math.max(this.#droppedPosition, dropped);
     }
     this.#position = this.#logged;
+    this.held = new HeldNames(this.#holdsFrom(rows.at(-1)?.open_from ?? 0), (place) => this.#entryAt(place));
+  }
+
+  /** Reads what the rows have of holds, one row at a time, from a position on. */
+  *#holdsFrom(first: number): ConstructorParameters<typeof HeldNames>[0] {
+    for (let index = 0; index < this.#rowCount; index += 1) {
+      const slot = this.#slotAt(index);
+      const position = this.#positions[slot] ?? 0;
+      if (position < first) continue;
+      const [row] = this.#sql.all<{ holds: string | null; ended: string | null }>(
+        "SELECT holds, ended FROM log WHERE slot = ?",
+        slot,
+      );
+      yield {
+        slot,
+        position,
+        holds: row?.holds ?? null,
+        ends: itemsOf<StoredEnd>(row?.ended ?? null),
+      };
+    }
+  }
+
+  #entryAt({ slot, position, offset, length }: Place): StoredEntry | undefined {
+    const [row] = this.#sql.all<{ text: string | null }>(
+      "SELECT substr(holds, ?, ?) AS text FROM log WHERE slot = ? AND position = ?",
+      // SQLite counts from 1.
+      offset + 1,
+      length,
+      slot,
+      position,
+    );
+    return row?.text == null ? undefined : (JSON.parse(row.text) as StoredEntry);
   }
 
   /** The largest position that was assigned. */
@@ -193,7 +287,7 @@ export class ShardLog {
    * of them any more, or if any key may have changed after the position (Q3).
    */
   holdsAfter(position: number, limit: number): LoggedHolds[] | undefined {
-    const oldest = this.#rowCount === LOG_ROWS ? this.#positionAt(0) : 0;
+    const oldest = this.#rowCount === this.#size ? this.#positionAt(0) : 0;
     return this.#rowsAfter(position, Math.max(this.#resetPosition, oldest), limit, (slot, end) =>
       this.#sql
         .all<{ position: number; held: string }>(
@@ -241,7 +335,7 @@ export class ShardLog {
     const count = Math.min(limit, this.#rowCount - from);
     if (count === 0) return [];
     const slot = this.#slotAt(from);
-    const beforeWrap = Math.min(count, LOG_ROWS - slot);
+    const beforeWrap = Math.min(count, this.#size - slot);
     return [...read(slot, slot + beforeWrap), ...read(0, count - beforeWrap)];
   }
 
@@ -251,35 +345,66 @@ export class ShardLog {
 
   /** Returns the slot of a row. Rows are counted from the oldest one. */
   #slotAt(index: number): number {
-    return this.#rowCount === LOG_ROWS ? (this.#slot + 1 + index) % LOG_ROWS : index;
+    return this.#rowCount === this.#size ? (this.#slot + 1 + index) % this.#size : index;
   }
 
   /**
-   * Must be called at the end of each transaction that changes something. It writes one row, or more if the
-   * changes are too long for one.
+   * Must be called at the end of each transaction that changes something. It writes one row, or more if what
+   * the transaction has changed is too long for one.
    */
   append(): void {
-    const [first = "", ...more] = this.changes.take();
     this.#checkNewest();
-    this.#appendRow(first);
-    for (const changes of more) this.#appendRow(changes);
-    this.#dropChanges();
+    for (const row of this.#rowTexts()) this.#appendRow(row);
+    this.#dropTexts();
   }
 
-  #appendRow(text: string): void {
+  /** Returns what each row of the transaction has: first the changes, and then holds where there is room. */
+  #rowTexts(): RowText[] {
+    const { made, ends } = this.held.take();
+    const rows = this.changes.take().map(newRow);
+    const rowFor = (text: string): RowText => {
+      const last = rows.at(-1);
+      const row = last !== undefined && last.length + text.length <= MAX_TEXT_LENGTH ? last : newRow("");
+      if (row !== last) rows.push(row);
+      row.length += text.length + 1;
+      return row;
+    };
+    for (const entry of made)
+      for (const text of this.held.stored(entry).map((stored) => JSON.stringify(stored)))
+        rowFor(text).made.push({ entry, text });
+    for (const end of ends) {
+      const text = JSON.stringify(end);
+      rowFor(text).ends.push(text);
+    }
+    return rows.length === 0 ? [newRow("")] : rows;
+  }
+
+  #appendRow({ changes: text, made, ends }: RowText): void {
     const changes = this.#hasLostChanges ? null : text;
-    const slot = (this.#slot + 1) % LOG_ROWS;
+    const slot = (this.#slot + 1) % this.#size;
     this.#position = Math.max(this.#position, this.#logged + 1);
     // A row without changes takes nothing from the feed. Such rows are written for names that move (G9).
     if ((this.#sizes[slot] ?? 0) > 0) this.#noteDropped(slot);
     const ledgers: StoredPoints = {};
     for (const [cell, { incarnation, position }] of [...this.#onlyIn(slot), ...this.#noted])
       ledgers[cell] = [incarnation, position];
+    const entries = [...this.#carriedTo(slot), ...made];
+    const holds = textOf(entries.map((each) => each.text));
+    const places = placesIn(holds);
+    for (const [index, { entry }] of entries.entries()) {
+      const place = places[index];
+      if (place !== undefined) this.held.place(entry, { slot, position: this.#position, ...place });
+    }
+    const [oldest] = this.held.inLogOrder;
+    const ended = textOf(ends);
     this.#sql.all(
-      `INSERT INTO log (slot, position, at_ms, ledgers, held, changes, dropped) VALUES (?, ?, ?, ?, ?, ?, ?)
+      `INSERT INTO log (slot, position, at_ms, ledgers, held, changes, dropped, holds, ended, open_from)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (slot) DO UPDATE SET position = excluded.position, at_ms = excluded.at_ms,
                                         ledgers = excluded.ledgers, held = excluded.held,
-                                        changes = excluded.changes, dropped = excluded.dropped`,
+                                        changes = excluded.changes, dropped = excluded.dropped,
+                                        holds = excluded.holds, ended = excluded.ended,
+                                        open_from = excluded.open_from`,
       slot,
       this.#position,
       this.#clock.now(),
@@ -287,8 +412,12 @@ export class ShardLog {
       this.#hasJumped ? null : this.#held.join(""),
       changes,
       this.#droppedPosition,
+      holds,
+      ended,
+      oldest?.position ?? this.#position,
     );
-    this.#appended(slot, this.#position, ledgers, this.#hasJumped, bytesOf(changes ?? ""));
+    this.#appended(slot, this.#position, ledgers, this.#hasJumped);
+    this.#setSizes(slot, bytesOf(changes ?? ""), bytesOf(holds ?? "") + bytesOf(ended ?? ""));
     if (changes === null) this.#droppedPosition = this.#position;
     this.#noted.clear();
     this.#held = [];
@@ -296,16 +425,50 @@ export class ShardLog {
     this.#hasLostChanges = false;
   }
 
-  /** Drops the changes of the oldest rows while there are too many. Those of the newest row stay. */
-  #dropChanges(): void {
+  /** Returns the oldest entries in use, for a new row, if their rows are far back. */
+  #carriedTo(slot: number): RowText["made"] {
+    const part = this.#hasTooManyHolds ? CARRY_AFTER_IF_FULL : CARRY_AFTER;
+    const most = Math.max(1, Math.floor(this.#size * part));
+    const carried: RowText["made"] = [];
+    let length = 0;
+    for (const entry of this.held.inLogOrder) {
+      const back = (slot - entry.slot + this.#size) % this.#size || this.#size;
+      // What is in the row that is replaced must not be lost.
+      if (back <= most || (length >= CARRIED_PER_SLOT * this.#size && back < this.#size)) break;
+      for (const text of this.held.stored(entry).map((stored) => JSON.stringify(stored))) {
+        carried.push({ entry, text });
+        length += text.length;
+      }
+    }
+    return carried;
+  }
+
+  /**
+   * Drops the changes of the oldest rows while there are too many, except those of the newest row, and what
+   * the oldest rows have of holds, except entries in use.
+   */
+  #dropTexts(): void {
+    const [oldest] = this.held.inLogOrder;
+    const openFrom = oldest?.position ?? this.#logged;
     let left = DROPPED_ROWS;
-    for (let index = 0; left > 0 && this.#hasTooMuch && index < this.#rowCount - 1; index += 1) {
+    for (let index = 0; left > 0 && index < this.#rowCount - 1; index += 1) {
       const slot = this.#slotAt(index);
-      if (this.#sizes[slot] === 0) continue;
+      const changes = this.#sizes[slot] ?? 0;
+      const holds = this.#heldSizes[slot] ?? 0;
+      const dropsHolds = this.#hasTooManyHolds && (this.#positions[slot] ?? 0) < openFrom;
+      if (!this.#hasTooManyChanges && !dropsHolds) return;
+      const dropsChanges = this.#hasTooManyChanges && changes > 0;
+      if (!dropsChanges && !(dropsHolds && holds > 0)) continue;
       left -= 1;
-      this.#sql.all("UPDATE log SET changes = NULL WHERE slot = ?", slot);
-      this.#noteDropped(slot);
-      this.#setSize(slot, 0);
+      this.#sql.all(
+        `UPDATE log SET changes = iif(?1, NULL, changes), holds = iif(?2, NULL, holds),
+                        ended = iif(?2, NULL, ended) WHERE slot = ?3`,
+        Number(dropsChanges),
+        Number(dropsHolds),
+        slot,
+      );
+      if (dropsChanges) this.#noteDropped(slot);
+      this.#setSizes(slot, dropsChanges ? 0 : changes, dropsHolds ? 0 : holds);
     }
   }
 
@@ -313,35 +476,76 @@ export class ShardLog {
     this.#droppedPosition = Math.max(this.#droppedPosition, this.#positions[slot] ?? 0);
   }
 
-  get #hasTooMuch(): boolean {
-    return this.#changesBytes > this.#maxChangesBytes;
+  get #hasTooManyChanges(): boolean {
+    return this.#changesBytes > this.#maxTextBytes;
   }
 
-  #setSize(slot: number, bytes: number): void {
-    this.#changesBytes += bytes - (this.#sizes[slot] ?? 0);
-    this.#sizes[slot] = bytes;
+  /** Entries in use don't count, because they stay in any case. A character may take three bytes. */
+  get #hasTooManyHolds(): boolean {
+    return this.#holdsBytes > this.#maxTextBytes + 3 * this.held.writtenLength;
+  }
+
+  #setSizes(slot: number, changes: number, holds: number): void {
+    this.#changesBytes += changes - (this.#sizes[slot] ?? 0);
+    this.#holdsBytes += holds - (this.#heldSizes[slot] ?? 0);
+    this.#sizes[slot] = changes;
+    this.#heldSizes[slot] = holds;
   }
 
   /**
-   * Erases a name from the changes, except for its claim with this epoch, which is the current one (K5). A
-   * dry run only counts. Returns the number of changes that lose their details.
+   * Erases a name from holds that have ended, and from the changes, except for its claim with this epoch,
+   * which is the current one (K5). A dry run only counts. Returns the number of changes that lose details.
    */
   eraseName(key: BucketKey, currentEpoch: number | undefined, { dryRun = false } = {}): number {
     const slots = this.#sql.all<{ slot: number }>(
-      "SELECT slot FROM log WHERE instr(changes, ?) > 0",
+      "SELECT slot FROM log WHERE instr(changes, ?1) > 0 OR instr(holds, ?2) > 0 OR instr(ended, ?2) > 0",
       JSON.stringify(key.canonical),
+      JSON.stringify(bucketText(key.type, key.canonical)),
     );
     let count = 0;
     // One row at a time is in memory: the text may be in all of them, because ids can be like names.
     for (const { slot } of slots) {
-      const [row] = this.#sql.all<{ changes: string }>("SELECT changes FROM log WHERE slot = ?", slot);
-      const { text, erased } = withoutName(row?.changes ?? "[]", key, currentEpoch);
+      const [row] = this.#sql.all<HeldTexts & { changes: string | null }>(
+        "SELECT changes, holds, ended FROM log WHERE slot = ?",
+        slot,
+      );
+      if (row === undefined) continue;
+      const changes = row.changes === null || row.changes === "" ? undefined : row.changes;
+      const { text, erased } = withoutName(changes ?? "[]", key, currentEpoch);
       count += erased;
-      if (erased === 0 || dryRun) continue;
-      this.#sql.all("UPDATE log SET changes = ? WHERE slot = ?", text, slot);
-      this.#setSize(slot, bytesOf(text));
+      const { holds, ended, isSame } = this.#withoutEnded(row, bucketText(key.type, key.canonical));
+      if (dryRun || (erased === 0 && isSame)) continue;
+      const changed = erased > 0 ? text : row.changes;
+      this.#sql.all(
+        "UPDATE log SET changes = ?, holds = ?, ended = ? WHERE slot = ?",
+        changed,
+        holds,
+        ended,
+        slot,
+      );
+      this.#setSizes(slot, bytesOf(changed ?? ""), bytesOf(holds ?? "") + bytesOf(ended ?? ""));
+      this.held.placeAgain(slot, this.#positions[slot] ?? 0, holds);
     }
     return count;
+  }
+
+  /** Returns what a row has of holds, without the ended holds of a name. A start needs nothing of them. */
+  #withoutEnded(row: HeldTexts, name: string): HeldTexts & { isSame: boolean } {
+    const hasEnded = ([since, part]: StoredEntry | StoredEnd): boolean =>
+      !this.held.isIn({ since, part }, name);
+    const entries = itemsOf<StoredEntry>(row.holds).flatMap((entry) =>
+      hasEnded(entry) ? withNames(entry, (each) => each !== name) : [entry],
+    );
+    const ends = itemsOf<StoredEnd>(row.ended).flatMap((end): StoredEnd[] => {
+      const [since, part, names] = end;
+      if (names === undefined || !hasEnded(end)) return [end];
+      const left = names.filter((each) => each !== name);
+      return left.length === 0 ? [] : [[since, part, left]];
+    });
+    const [holds = null, ended = null] = [entries, ends].map((items) =>
+      textOf(items.map((item) => JSON.stringify(item))),
+    );
+    return { holds, ended, isSame: holds === row.holds && ended === row.ended };
   }
 
   /** Must be called at the end of each transaction that changes nothing. */
@@ -375,18 +579,11 @@ export class ShardLog {
     });
   }
 
-  #appended(
-    slot: number,
-    position: number,
-    ledgers: StoredPoints,
-    isReset: boolean,
-    changesBytes: number,
-  ): void {
-    this.#setSize(slot, changesBytes);
+  #appended(slot: number, position: number, ledgers: StoredPoints, isReset: boolean): void {
     this.#slot = slot;
     this.#logged = position;
     this.#positions[slot] = position;
-    this.#rowCount = Math.min(this.#rowCount + 1, LOG_ROWS);
+    this.#rowCount = Math.min(this.#rowCount + 1, this.#size);
     if (isReset) this.#resetPosition = position;
     const cells = Object.entries(ledgers);
     for (const [cell, [incarnation, ofLedger]] of cells)

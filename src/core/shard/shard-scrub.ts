@@ -1,23 +1,32 @@
 import type { Limits } from "../limits.ts";
-import type { CheckHolds, HoldCheck, ScrubKind, ScrubStep, ScrubTable, Verdict } from "../messages.ts";
+import type {
+  CheckHolds,
+  HoldCheck,
+  HoldPosition,
+  ScrubKind,
+  ScrubStep,
+  ScrubTable,
+  Verdict,
+} from "../messages.ts";
 import { shardsOf } from "../placement.ts";
 import type { SqlValue, Ports } from "../ports.ts";
 import { ok, refused, type Result } from "../refusal.ts";
 import { nothingChecked, type NewFinding, type ScrubCursor, type ScrubProgress } from "../scrub/scrub.ts";
+import { FIRST_HOLD } from "./held-names.ts";
 import type { Inquirer } from "./inquirer.ts";
 import type { AskedHold } from "./inquiry-queue.ts";
 import type { RangeHoldRow, RangeHolds } from "./range-holds.ts";
+import { ManyRows } from "./many-rows.ts";
 import type { ReadQueue } from "./read-queue.ts";
 import {
   faultsOfClaim,
   faultsOfHold,
   faultsOfPastClaim,
   faultsOfRangeHold,
-  type CheckedHold,
   type CheckedPastClaim,
   type RowContext,
 } from "./row-checks.ts";
-import { bucketText, executionKey, type ClaimRow } from "./rows.ts";
+import { bucketOf, bucketText, executionKey, type ClaimRow, type HoldRow } from "./rows.ts";
 import type { ShardStore } from "./store.ts";
 import type { ShardLog } from "./shard-log.ts";
 
@@ -31,17 +40,14 @@ const COST_OF_ROW = 4;
 const TABLES = ["holds", "claims", "past_claims", "range_holds"] as const;
 type ShardTable = (typeof TABLES)[number];
 const FIRST = {
-  holds: [0, ""],
+  holds: FIRST_HOLD,
   claims: [0, ""],
   past_claims: [0, 0, "", 0],
   range_holds: ["", ""],
 } as const;
 
 /** Each reads a limited number of rows in the order of a primary key; a test checks the query plans. */
-export const scrubStatements: Readonly<Record<ShardTable, string>> = {
-  holds: `SELECT hold.*, claim.cell AS claim_cell, claim.epoch AS claim_epoch
-     FROM hold LEFT JOIN claim USING (bucket_type, canonical)
-    WHERE (hold.bucket_type, hold.canonical) > (?, ?) ORDER BY hold.bucket_type, hold.canonical LIMIT ?`,
+export const scrubStatements: Readonly<Record<Exclude<ShardTable, "holds">, string>> = {
   claims: `SELECT * FROM claim
     WHERE (bucket_type, canonical) > (?, ?) ORDER BY bucket_type, canonical LIMIT ?`,
   past_claims: `SELECT past.segment, past.bucket_type, past.canonical, past.epoch, past.value, past.cell,
@@ -52,6 +58,12 @@ export const scrubStatements: Readonly<Record<ShardTable, string>> = {
   range_holds: `SELECT * FROM range_hold
     WHERE (scope, from_cell) > (?, ?) ORDER BY scope, from_cell LIMIT ?`,
 };
+
+const CLAIM_EPOCHS = new ManyRows(
+  2,
+  (keys) => `SELECT bucket_type, canonical, cell, epoch FROM claim
+    WHERE (bucket_type, canonical) IN (VALUES ${keys})`,
+);
 
 /** What was read in one turn. */
 interface Piece {
@@ -67,7 +79,7 @@ interface Needs {
   readonly limits: Limits;
   readonly reads: ReadQueue;
   readonly inquirer: Inquirer;
-  readonly log: Pick<ShardLog, "position">;
+  readonly log: Pick<ShardLog, "position" | "held">;
   readonly ports: Pick<Ports, "sql" | "clock">;
 }
 
@@ -115,14 +127,8 @@ export class ShardScrub {
   /** Reads and checks the next rows of one table, in one turn. */
   #piece({ table, behind }: ScrubCursor, limit: number, context: RowContext): Piece {
     switch (table) {
-      case "holds": {
-        const rows = this.#part.ports.sql.all<CheckedHold>(scrubStatements.holds, ...behind, limit);
-        return {
-          ...pieceOf(table, rows, limit, ({ bucket_type, canonical }) => [bucket_type, canonical]),
-          findings: rows.flatMap((row) => findingsOf(table, row, row.lease, faultsOfHold(row, context))),
-          holds: rows.filter((row) => this.#isOld(row)),
-        };
-      }
+      case "holds":
+        return this.#holdPiece([Number(behind[0]), Number(behind[1])], limit, context);
       case "claims": {
         const rows = this.#part.ports.sql.all<ClaimRow>(scrubStatements.claims, ...behind, limit);
         return {
@@ -162,6 +168,40 @@ export class ShardScrub {
     }
   }
 
+  /** Compares the next held names with the log, and what the log has with their claims. */
+  #holdPiece(behind: HoldPosition, limit: number, context: RowContext): Piece {
+    const { held } = this.#part.log;
+    const { entries, count, next } = held.after(behind, limit);
+    const checked = entries.map((entry) => ({ entry, ...held.check(entry) }));
+    const holds = checked.flatMap((each) => each.holds);
+    const claims = new Map(
+      CLAIM_EPOCHS.all<Pick<ClaimRow, "bucket_type" | "canonical" | "cell" | "epoch">>(
+        this.#part.ports.sql,
+        holds.map(({ bucket_type: type, canonical }) => [type, canonical]),
+      ).map((row) => [bucketText(row.bucket_type, row.canonical), row]),
+    );
+    const faultsOf = (row: HoldRow): ScrubKind[] => {
+      const claim = claims.get(bucketText(row.bucket_type, row.canonical));
+      const of = { claim_cell: claim?.cell ?? null, claim_epoch: claim?.epoch ?? null };
+      return faultsOfHold({ ...row, ...of }, context);
+    };
+    return {
+      rows: count,
+      findings: [
+        ...checked.flatMap(({ entry, missing }) =>
+          missing.flatMap((name) =>
+            findingsOf("holds", { ...bucketOf(name), cell: entry.cell, epoch: null }, null, [
+              "unlogged_hold",
+            ]),
+          ),
+        ),
+        ...holds.flatMap((row) => findingsOf("holds", row, row.lease, faultsOf(row))),
+      ],
+      holds: holds.filter((row) => this.#isOld(row)),
+      next: next === null ? { table: "claims", behind: FIRST.claims } : { table: "holds", behind: [...next] },
+    };
+  }
+
   /** Younger holds mostly belong to begins that are running. A hold from the future has no age (M4). */
   #isOld({ held_at_ms: heldAtMs }: AskedHold): boolean {
     return Math.abs(this.#part.ports.clock.now() - heldAtMs) >= this.#part.limits.sweepAfterMs;
@@ -189,7 +229,7 @@ function pieceOf<Row>(
 
 const findingsOf = (
   table: ScrubTable,
-  row: { bucket_type?: number; canonical?: string; cell: string; epoch: number },
+  row: { bucket_type?: number; canonical?: string; cell: string; epoch: number | null },
   lease: string | null,
   faults: readonly ScrubKind[],
 ): NewFinding[] =>

@@ -117,14 +117,14 @@ const MAX_TRANSACTION_ROWS = 1_000;
  */
 const MAX_WAITING_PARTS = 100;
 
+/** The part of the held names of a shard that one cell may have. */
+const CELL_PART = 1 / 2;
+
 /** Who the work of operators belongs to, which takes its turn like the work of a cell. */
 const OPERATORS = "operators";
 
 /** The rows that a shard sends at once after a cut. Its alarm sends the others. */
 const HAND_OVER_ROWS = 100_000;
-
-/** The holds that a message for metrics counts. */
-const MOST_HOLDS = 1_000;
 
 /** What a part of an exchange has done, to be answered with the others. */
 interface CarriedOut {
@@ -143,8 +143,8 @@ export class Shard implements ShardCalls {
   readonly #part: ShardPart;
   #waking: Promise<unknown> | undefined;
 
-  constructor(index: number, ports: Ports, limits: Limits, peers: Peers) {
-    this.#part = makePart(index, ports, limits, peers, (confirmed, adopt) =>
+  constructor(index: number, ports: Ports, limits: Limits, peers: Peers, log = openLog(ports, limits)) {
+    this.#part = makePart(index, ports, limits, peers, log, (confirmed, adopt) =>
       this.#changePlacement(confirmed, adopt),
     );
   }
@@ -235,6 +235,8 @@ export class Shard implements ShardCalls {
       if (full !== undefined && request.ops.some(({ kind }) => kind !== "destroy"))
         return { granted: false as const, refusal: full };
       if (request.transfer !== undefined) return this.#part.transfers.prepare(request, request.transfer, now);
+      const crowded = this.#holdsRefusal(request, preparation.made);
+      if (crowded !== undefined) return { granted: false as const, refusal: crowded };
       return preparation.carryOut(request);
     });
     for (const hold of preparation.write())
@@ -254,6 +256,25 @@ export class Shard implements ShardCalls {
       "RESOURCE_EXHAUSTED",
       `a shard has reached its limit of ${this.#part.limits.shardBytes} bytes; release names, and retry`,
       { reason: "SHARD_FULL", retryAfterMs: 60_000 },
+    ).refusal;
+  }
+
+  /**
+   * Why a shard that holds too many names refuses a prepare. They are in memory, and no cell takes all room.
+   *
+   * @param made the holds that the message has made so far, all of the same cell
+   */
+  #holdsRefusal({ cell, ops }: Prepare, made: number): Refusal | undefined {
+    const { heldNames } = this.#part.limits;
+    const { held } = this.#part.log;
+    const more = made + ops.length;
+    const ofCell = heldNames * CELL_PART;
+    if (held.size + more <= heldNames && held.countOf(cell) + more <= ofCell) return undefined;
+    return refused(
+      "RESOURCE_EXHAUSTED",
+      `open leases hold as many names on a shard as it may have in all (${heldNames}), or as one cell may ` +
+        `hold there (${ofCell}); commit or roll back some of them, and retry`,
+      { reason: "SHARD_HOLDS_FULL", retryAfterMs: 1_000 },
     ).refusal;
   }
 
@@ -626,7 +647,8 @@ export class Shard implements ShardCalls {
         waitingWrites: this.#part.commits.waiting,
         scrub: this.#part.scrub.metrics,
         waitingReads: this.#part.reads.waiting,
-        holds: this.#part.store.countHolds(MOST_HOLDS),
+        holds: this.#part.log.held.size,
+        holdsOfOneCell: this.#part.log.held.mostOfOneCell,
         ...this.#part.queues.counts,
         ...this.#part.counters.counts(),
         exchangeDurations: this.#part.exchangeDurations.durations,
@@ -658,7 +680,7 @@ export class Shard implements ShardCalls {
   listHolds(message: ListHolds): Promise<Result<HoldPage>> {
     return this.#answerAlways(message, async () => {
       if (!this.#isWhole) return { ok: false, refusal: this.#notHere() };
-      const page = holdPage(this.#part.store, this.#part.ranges, message);
+      const page = holdPage(this.#part.log.held, this.#part.ranges, message);
       await this.#part.ports.sql.flush();
       return ok({ ...page, point: this.#point, seen: this.#part.log.ledgerPoint(message.cell) ?? null });
     });
@@ -891,11 +913,20 @@ export class Shard implements ShardCalls {
   }
 }
 
+/** Brings the tables of a shard up to date, and reads its log. Only tests set the number of its slots. */
+export function openLog(
+  { sql, clock }: Pick<Ports, "sql" | "clock">,
+  limits: Limits,
+  slots?: number,
+): ShardLog {
+  migrate(sql, shardSchema);
+  return new ShardLog(sql, clock, limits, slots);
+}
+
 type ShardPart = ReturnType<typeof makePart>;
 
 /** Makes the parts in their order. One that needs a later one does not compile, except in a closure. */
-function makePart(index: number, ports: Ports, limits: Limits, peers: Peers, change: Change) {
-  migrate(ports.sql, shardSchema);
+function makePart(index: number, ports: Ports, limits: Limits, peers: Peers, log: ShardLog, change: Change) {
   const startedAtMs = ports.clock.now();
   const counters = new ShardCounters();
   const exchangeDurations = new Histogram(ports.clock);
@@ -905,6 +936,7 @@ function makePart(index: number, ports: Ports, limits: Limits, peers: Peers, cha
   const audit = new Audit(ports, limits, `shard ${index}`);
   const store = new ShardStore(
     ports.sql,
+    log,
     pastClaims,
     (cell) => changes.add(cell),
     (key, isHeld) => {
@@ -913,11 +945,10 @@ function makePart(index: number, ports: Ports, limits: Limits, peers: Peers, cha
     },
   );
   const queues = new NameQueues(ports.clock, limits);
-  const scans = new ScanStore(ports.sql);
+  const scans = new ScanStore(ports.sql, log.held);
   const reads = new ReadQueue(ports.clock, limits);
-  const log = new ShardLog(ports.sql, ports.clock, limits);
   const ranges = new RangeHolds(ports.sql, (cell) => changes.add(cell));
-  const scopes = new ScopeStore(ports.sql);
+  const scopes = new ScopeStore(ports.sql, log.held);
   const stored = {
     index,
     ports,
@@ -942,7 +973,7 @@ function makePart(index: number, ports: Ports, limits: Limits, peers: Peers, cha
   /** Writes the log row of a transaction that changed something. */
   const logTransaction = (): void => {
     const hasChanged = [store, pastClaims, ranges, target].map((part) => part.takeChanged()).includes(true);
-    if (!hasChanged && !log.hasJumped && log.changes.isEmpty) return log.discard();
+    if (!hasChanged && !log.hasJumped && !log.held.hasChanged && log.changes.isEmpty) return log.discard();
     history.raise();
     log.append();
   };
@@ -951,7 +982,7 @@ function makePart(index: number, ports: Ports, limits: Limits, peers: Peers, cha
     queues.committed();
   };
   const commits = new GroupCommit(ports, history, logTransaction, durable, MAX_TRANSACTION_ROWS);
-  const names = new MovedNames(ports.sql);
+  const names = new MovedNames(ports.sql, log);
   const working = {
     ...stored,
     names,

@@ -5,22 +5,23 @@ import type {
   ClaimCount,
   FindNames,
   FoundNames,
-  OpKind,
 } from "../messages.ts";
 import type { Sql } from "../ports.ts";
 import { digestWordsOfHold } from "./digest-words.ts";
+import { nameOf } from "./hold-entries.ts";
 import { ManyRows } from "./many-rows.ts";
 import type { PastClaims } from "./past-claims.ts";
+import { notNull } from "./record.ts";
 import {
   bucketText,
   CHANGED_COLUMNS,
   type ChangedClaimRow,
   type Claimant,
   type ClaimRow,
-  type FoundClaimRow,
   type Holding,
   type HoldRow,
 } from "./rows.ts";
+import type { ShardLog } from "./shard-log.ts";
 
 type NamesOfSubject = Pick<FindNames, "subjectType" | "subjectId" | "behind" | "limit">;
 
@@ -50,69 +51,50 @@ export interface Occupants {
   hold: Holding | undefined;
 }
 
-type OccupantRow = Pick<HoldRow, "bucket_type" | "canonical"> & {
-  hold_kind: OpKind | null;
-  hold_cell: string | null;
-} & (Claimant | { [Column in keyof Claimant]: null });
+type OccupantRow = Pick<ClaimRow, "bucket_type" | "canonical"> &
+  (Claimant | { [Column in keyof Claimant]: null });
 
 const OCCUPANTS = new ManyRows(
   2,
   (keys) => `SELECT column1 AS bucket_type, column2 AS canonical,
       claim.cell, claim.subject_type, claim.subject_id, claim.source_type, claim.source_id,
-      claim.scope, claim.epoch, hold.kind AS hold_kind, hold.cell AS hold_cell
-    FROM (VALUES ${keys})
-    LEFT JOIN claim ON claim.bucket_type = column1 AND claim.canonical = column2
-    LEFT JOIN hold ON hold.bucket_type = column1 AND hold.canonical = column2`,
+      claim.scope, claim.epoch
+    FROM (VALUES ${keys}) LEFT JOIN claim ON claim.bucket_type = column1 AND claim.canonical = column2`,
 );
 
-const HOLDS = new ManyRows(
-  2,
-  (keys) => `SELECT * FROM hold WHERE (bucket_type, canonical) IN (VALUES ${keys})`,
-);
-
-const HOLD_COLUMNS = [
+const CLAIM_COLUMNS = [
   "bucket_type",
   "canonical",
-  "kind",
-  "cell",
-  "lease",
-  "incarnation",
-  "counter",
-  "epoch",
-  "held_at_ms",
-  "uuid",
   "value",
+  "uuid",
+  "cell",
   "subject_type",
   "subject_id",
   "source_type",
   "source_id",
   "source_order",
-] as const satisfies readonly (keyof HoldRow)[];
+  "scope",
+  "epoch",
+  "created_at_ms",
+  "updated_at_ms",
+  "digest_0",
+  "digest_1",
+  "digest_2",
+  "digest_3",
+] as const satisfies readonly (keyof ClaimRow)[];
 
-export const SCOPED_HOLD_COLUMNS = [...HOLD_COLUMNS, "scope"] as const;
-
-const insertHolds = (columns: readonly (keyof HoldRow)[]): ManyRows =>
-  new ManyRows(columns.length, (holds) => `INSERT INTO hold (${columns.join(", ")}) VALUES ${holds}`);
-
-/** Six holds fit into a statement with 100 parameters. With a scope, it would be five. */
-const INSERT_HOLDS = insertHolds(HOLD_COLUMNS);
-const INSERT_SCOPED_HOLDS = insertHolds(SCOPED_HOLD_COLUMNS);
-
-const DELETE_HOLDS = new ManyRows(
-  2,
-  (keys) => `DELETE FROM hold WHERE (bucket_type, canonical) IN (VALUES ${keys})`,
+const INSERT_CLAIMS = new ManyRows(
+  CLAIM_COLUMNS.length,
+  (claims) => `INSERT INTO claim (${CLAIM_COLUMNS.join(", ")}) VALUES ${claims}`,
 );
 
-const CLAIM_HELD = new ManyRows(
-  7,
-  (held) => `WITH held (type, name, at_ms, word_0, word_1, word_2, word_3) AS (VALUES ${held})
-    INSERT INTO claim (bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type,
-                       source_id, source_order, scope, epoch, created_at_ms, updated_at_ms,
-                       digest_0, digest_1, digest_2, digest_3)
-    SELECT bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type,
-           source_id, source_order, scope, epoch, held_at_ms, at_ms, word_0, word_1, word_2, word_3
-      FROM held CROSS JOIN hold ON bucket_type = type AND canonical = name`,
-);
+/** Five claims fit into a statement with 100 parameters. */
+export function insertClaims(sql: Sql, claims: readonly ClaimRow[]): void {
+  INSERT_CLAIMS.all(
+    sql,
+    claims.map((claim) => CLAIM_COLUMNS.map((column) => claim[column])),
+  );
+}
 
 const DELETE_CLAIMS = new ManyRows(
   2,
@@ -120,9 +102,10 @@ const DELETE_CLAIMS = new ManyRows(
     RETURNING ${CHANGED_COLUMNS}`,
 );
 
-/** The SQL statements on the shard's tables. It makes no decisions. */
+/** What a shard has of names: the SQL statements on its claims, and its holds. It makes no decisions. */
 export class ShardStore {
   readonly #sql: Sql;
+  readonly #log: Pick<ShardLog, "held" | "nextEpoch">;
   readonly #pastClaims: Pick<PastClaims, "keep">;
   readonly #onChange: (cell: string) => void;
   readonly #onHold: (key: BucketKey, isHeld: boolean) => void;
@@ -134,11 +117,13 @@ export class ShardStore {
    */
   constructor(
     sql: Sql,
+    log: Pick<ShardLog, "held" | "nextEpoch">,
     pastClaims: Pick<PastClaims, "keep">,
     onChange: (cell: string) => void = () => {},
     onHold: (key: BucketKey, isHeld: boolean) => void = () => {},
   ) {
     this.#sql = sql;
+    this.#log = log;
     this.#pastClaims = pastClaims;
     this.#onChange = onChange;
     this.#onHold = onHold;
@@ -151,10 +136,9 @@ export class ShardStore {
     return hasChanged;
   }
 
-  claim({ type, canonical }: BucketKey): FoundClaimRow | undefined {
-    return this.#sql.all<FoundClaimRow>(
-      `SELECT claim.*, hold.cell IS NOT NULL AS is_held
-         FROM claim LEFT JOIN hold USING (bucket_type, canonical) WHERE bucket_type = ? AND canonical = ?`,
+  claim({ type, canonical }: BucketKey): ClaimRow | undefined {
+    return this.#sql.all<ClaimRow>(
+      "SELECT * FROM claim WHERE bucket_type = ? AND canonical = ?",
       type,
       canonical,
     )[0];
@@ -194,20 +178,18 @@ export class ShardStore {
   }
 
   holdOn(bucketType: number, canonical: string): HoldRow | undefined {
-    return this.#sql.all<HoldRow>(
-      "SELECT * FROM hold WHERE bucket_type = ? AND canonical = ?",
-      bucketType,
-      canonical,
-    )[0];
+    return this.#log.held.on(bucketText(bucketType, canonical));
   }
 
   /** Returns the holds on these keys, by `bucketText`. */
   holdsOn(keys: readonly BucketKey[]): Map<string, HoldRow> {
-    const rows = HOLDS.all<HoldRow>(
-      this.#sql,
-      keys.map(({ type, canonical }) => [type, canonical]),
+    return new Map(
+      keys.flatMap(({ type, canonical }): [string, HoldRow][] => {
+        const name = bucketText(type, canonical);
+        const hold = this.#log.held.on(name);
+        return hold === undefined ? [] : [[name, hold]];
+      }),
     );
-    return new Map(rows.map((row) => [bucketText(row.bucket_type, row.canonical), row]));
   }
 
   /** Returns the claims and holds of buckets, by `bucketText`. */
@@ -216,21 +198,22 @@ export class ShardStore {
       this.#sql,
       keys.map(({ type, canonical }) => [type, canonical]),
     );
-    return new Map(rows.map((row) => [bucketText(row.bucket_type, row.canonical), occupantsOf(row)]));
+    return new Map(
+      rows.map((row) => {
+        const name = bucketText(row.bucket_type, row.canonical);
+        const claim = row.cell === null ? undefined : row;
+        return [name, { claim, hold: this.#log.held.holding(name) }];
+      }),
+    );
   }
 
   insertHolds(holds: readonly HoldRow[]): void {
-    const hasScopes = holds.some(({ scope }) => scope !== null);
-    const columns = hasScopes ? SCOPED_HOLD_COLUMNS : HOLD_COLUMNS;
-    (hasScopes ? INSERT_SCOPED_HOLDS : INSERT_HOLDS).all(
-      this.#sql,
-      holds.map((hold) => columns.map((column) => hold[column])),
-    );
+    this.#log.held.add(holds, () => this.#log.nextEpoch());
     this.#changed(holds, true);
   }
 
   deleteHolds(holds: readonly HoldRow[]): void {
-    DELETE_HOLDS.all(this.#sql, holds.map(keyOf));
+    this.#log.held.end(holds.map(nameOf));
     this.#changed(holds, false);
   }
 
@@ -242,9 +225,9 @@ export class ShardStore {
    */
   apply(holds: readonly HoldRow[], nowMs: number): Map<string, ChangedClaimRow> {
     const { create = [], destroy = [], replace = [] } = Object.groupBy(holds, ({ kind }) => kind);
-    CLAIM_HELD.all(
+    insertClaims(
       this.#sql,
-      create.map((hold) => [...keyOf(hold), nowMs, ...digestWordsOfHold(hold)]),
+      create.map((hold) => claimOf(hold, nowMs)),
     );
     this.#pastClaims.keep([...destroy, ...replace], nowMs);
     const changed = DELETE_CLAIMS.all<ChangedClaimRow>(this.#sql, destroy.map(keyOf));
@@ -273,26 +256,6 @@ export class ShardStore {
     );
   }
 
-  /** Returns holds in the order of their keys, after the hold with this key. */
-  holdsAfter(bucketType: number, canonical: string, limit: number): HoldRow[] {
-    return this.#sql.all<HoldRow>(
-      "SELECT * FROM hold WHERE (bucket_type, canonical) > (?, ?) ORDER BY bucket_type, canonical LIMIT ?",
-      bucketType,
-      canonical,
-      limit,
-    );
-  }
-
-  /** Returns the number of holds, or `most` if there are more. */
-  countHolds(most: number): number {
-    const sql = "SELECT count(*) AS n FROM (SELECT 1 FROM hold LIMIT ?)";
-    return this.#sql.all<{ n: number }>(sql, most)[0]?.n ?? 0;
-  }
-
-  hasHolds(): boolean {
-    return this.#sql.all("SELECT 1 FROM hold LIMIT 1").length > 0;
-  }
-
   #changed(holds: readonly HoldRow[], isHeld: boolean): void {
     if (holds.length > 0) this.#hasChanged = true;
     for (const { cell, bucket_type: type, canonical } of holds) {
@@ -302,11 +265,28 @@ export class ShardStore {
   }
 }
 
-function occupantsOf(row: OccupantRow): Occupants {
-  const { hold_kind: kind, hold_cell: cell } = row;
+function claimOf(hold: HoldRow, nowMs: number): ClaimRow {
+  const [digest_0, digest_1, digest_2, digest_3] = digestWordsOfHold(hold);
+  const { bucket_type, canonical, cell, scope, epoch, held_at_ms: created_at_ms } = hold;
   return {
-    claim: row.cell === null ? undefined : row,
-    hold: kind === null || cell === null ? undefined : { kind, cell },
+    bucket_type,
+    canonical,
+    value: notNull(hold.value),
+    uuid: notNull(hold.uuid),
+    cell,
+    subject_type: notNull(hold.subject_type),
+    subject_id: notNull(hold.subject_id),
+    source_type: notNull(hold.source_type),
+    source_id: notNull(hold.source_id),
+    source_order: notNull(hold.source_order),
+    scope,
+    epoch,
+    created_at_ms,
+    updated_at_ms: nowMs,
+    digest_0,
+    digest_1,
+    digest_2,
+    digest_3,
   };
 }
 

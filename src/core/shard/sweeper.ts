@@ -6,16 +6,15 @@ import type { GroupCommit } from "../group-commit.ts";
 import type { History } from "../history.ts";
 import type { GrowthSource } from "./growth-source.ts";
 import { WIPE_ROWS, type GrowthTarget } from "./growth-target.ts";
+import { FIRST_HOLD } from "./held-names.ts";
 import type { Inquirer } from "./inquirer.ts";
 import type { PastClaims } from "./past-claims.ts";
-import type { AskedHold } from "./inquiry-queue.ts";
 import type { RangeHolds } from "./range-holds.ts";
 import type { HoldRow } from "./rows.ts";
-import { FIRST_HOLD, type ScanStore } from "./scan-store.ts";
+import type { ShardLog } from "./shard-log.ts";
 import type { ShardTransfers } from "./shard-transfers.ts";
-import type { ShardStore } from "./store.ts";
 
-/** The number of holds that a sweep reads at a time. Only these are in memory. */
+/** The number of holds that a sweep looks at in one turn. */
 const PAGE_HOLDS = 500;
 
 /** The number of pages that one alarm reads. It stops earlier if it has asked about one page of holds. */
@@ -47,8 +46,7 @@ interface Pass {
 interface Needs {
   readonly ports: Ports;
   readonly limits: Limits;
-  readonly store: ShardStore;
-  readonly scans: ScanStore;
+  readonly log: Pick<ShardLog, "held">;
   readonly inquirer: Inquirer;
   readonly ranges: RangeHolds;
   readonly transfers: ShardTransfers;
@@ -104,7 +102,7 @@ export class Sweeper {
   }
 
   get #hasHolds(): boolean {
-    return !this.#part.target.hasOnlyCopies && (this.#part.ranges.size > 0 || this.#part.store.hasHolds());
+    return !this.#part.target.hasOnlyCopies && (this.#part.ranges.size > 0 || this.#part.log.held.size > 0);
   }
 
   get #hasGrowthWork(): boolean {
@@ -160,10 +158,12 @@ export class Sweeper {
     if (isNew) await this.#askRanges(pass);
     let asked = 0;
     for (let page = 0; page < PAGES_PER_ALARM && asked < pageHolds; page += 1) {
-      const { range, isLast } = this.#part.scans.nextHolds(pass.behind, pageHolds);
-      const due = this.#dueIn(pass, this.#part.scans.holds(range));
-      pass.behind = range.upTo;
+      const { held } = this.#part.log;
+      const { entries, next } = held.after(pass.behind, pageHolds);
+      const due = this.#dueIn(pass, entries).flatMap((entry) => held.holdsOf(entry));
+      const isLast = next === null;
       if (isLast) this.#pass = undefined;
+      else pass.behind = next;
       asked += due.length;
       // Without an inquiry, other work still gets its turn between two pages.
       await (due.length > 0 ? this.#ask(due) : this.#part.ports.clock.turn());
@@ -194,7 +194,7 @@ export class Sweeper {
     return { atMs, previousMs, behind: FIRST_HOLD, nextMs: Infinity };
   }
 
-  #dueIn<Hold extends AskedHold>(pass: Pass, holds: readonly Hold[]): Hold[] {
+  #dueIn<Hold extends { held_at_ms: number }>(pass: Pass, holds: readonly Hold[]): Hold[] {
     return holds.filter(({ held_at_ms: heldAtMs }) => {
       // A hold from the future has no age that could be waited for: the clock was set back.
       if (heldAtMs > pass.atMs) return true;

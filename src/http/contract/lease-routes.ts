@@ -102,6 +102,13 @@ const beginErrors: readonly RouteError[] = [
   },
   {
     code: "RESOURCE_EXHAUSTED",
+    reason: "SHARD_HOLDS_FULL",
+    when:
+      "Open leases hold as many names on a shard as all cells, or this one, may hold there. Commit or roll " +
+      "back some of them, and try again after `Retry-After`.",
+  },
+  {
+    code: "RESOURCE_EXHAUSTED",
     reason: "LEASE_TOO_LARGE",
     when: "The stored batch would be too large. Split it.",
   },

@@ -18,7 +18,8 @@ const partId = z
 const kind = z.enum(scrubKinds).meta({
   description:
     "What is wrong. In a shard: `wrong_epoch`, `wrong_digest`, `wrong_source_order`, `wrong_shard`, " +
-    "`wrong_canonical_form`, and `unfit_hold`, which does not fit the claim of its name. In a ledger: " +
+    "`wrong_canonical_form`, `unfit_hold`, which does not fit the claim of its name, and `unlogged_hold`, " +
+    "which the log lacks or has with another cell, time or kind. In a ledger: " +
     "`missing_holds` of a granted lease, `unreadable_lease`, and `undelivered_decision`.",
 });
 

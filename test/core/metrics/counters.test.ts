@@ -198,6 +198,7 @@ describe("a shard counts", () => {
       recordReads: 0,
       sweeps: 0,
       holds: 2,
+      holdsOfOneCell: 2,
       waitingReads: 0,
       state: "complete",
     });

@@ -17,11 +17,13 @@ import { shardSchema } from "../../../src/core/shard/schema.ts";
 import { ChangeCounts } from "../../../src/core/shard/change-counts.ts";
 import { DigestReader } from "../../../src/core/shard/digest-records.ts";
 import { digestStatement, positionStatement, ScanStore } from "../../../src/core/shard/scan-store.ts";
+import type { ShardLog } from "../../../src/core/shard/shard-log.ts";
 import { compareBytes, sourceOrder } from "../../../src/core/source-order.ts";
 import { readDigests } from "../../../src/http/digest-parts.ts";
 import { Cluster } from "../../support/cluster.ts";
 import { NodeSql } from "../../support/node-sql.ts";
 import { beginRequest, decideRequest, opsOf, type OpSpec } from "../../support/ops.ts";
+import { privatePath } from "../../support/private-fields.ts";
 import { bucketType, bucketTypeNames, sourceType } from "../../support/types.ts";
 
 const start = (): Promise<Cluster> => Cluster.start({ shards: 1 });
@@ -258,18 +260,20 @@ describe("a digest after an acknowledged decision that no shard has heard of", (
   const names = Array.from({ length: 6 }, (_, n) => user(`n${n}`, String(n)));
   const destroys = names.map((name): OpSpec => ({ ...name, kind: "destroy" }));
 
-  /** The last lease holds the six names. Messages with decisions are lost. */
+  /** One lease holds the six names, or each name has a lease. Messages with decisions are lost. */
   async function decided(
     specs: readonly OpSpec[],
     outcome: "COMMITTED" | "ROLLED_BACK",
-    scanRows = 5_000,
+    { scanRows = 5_000, isApart = false } = {},
   ): Promise<Cluster> {
     const c = await Cluster.start({ shards: 1, limits: { scanRows } });
     if (specs.some(({ kind }) => kind === "destroy")) await own(c, names);
     await c.clock.pass(1_000);
-    const lease = await begin(c, [...specs]);
+    const leases: string[] = [];
+    for (const some of isApart ? specs.map((spec) => [spec]) : [[...specs]])
+      leases.push(await begin(c, some));
     c.fate = ({ method }) => (method === "exchange" ? "lose" : "deliver");
-    expect(await decide(c, lease, outcome)).toMatchObject({ ok: true });
+    for (const lease of leases) expect(await decide(c, lease, outcome)).toMatchObject({ ok: true });
     return c;
   }
 
@@ -286,7 +290,7 @@ describe("a digest after an acknowledged decision that no shard has heard of", (
   });
 
   test("[R4] [M7] has all of them, although one message asks about few holds", async () => {
-    const c = await decided(names, "COMMITTED", 8);
+    const c = await decided(names, "COMMITTED", { scanRows: 8, isApart: true });
     const [digest] = await digests(c, [ALL]);
     expect(digest).toMatchObject({ held: false, count: names.length });
     expect(c.calls.filter(({ method }) => method === "inquire").length).toBeGreaterThan(1);
@@ -442,10 +446,13 @@ test("[M7] the last holds of a scan count against the rows of a message, like th
   await own(c, mine);
   await begin(
     c,
-    Array.from({ length: 12 }, (_, n) => `theirs-${n}`),
-    "2",
+    Array.from({ length: 12 }, (_, n) => ({
+      value: `held-${n}`,
+      source: { type: "RAILS_TABLE_NAMESPACES", id: "1" },
+    })),
   );
-  const scans = new ScanStore(c.shard(0).sql);
+  const log = privatePath(c.shard(0).object, "#part.log") as ShardLog;
+  const scans = new ScanStore(c.shard(0).sql, log.held);
   const changes = new ChangeCounts({ uuid: () => c.uuid(), fraction: () => 0 });
   const question = {
     cell: "1",
@@ -465,6 +472,7 @@ test("[M7] the last holds of a scan count against the rows of a message, like th
   const reader = new DigestReader({
     store: { holdsOn: () => new Map() },
     scans,
+    log,
     changes,
     claimReads,
     inquirer,

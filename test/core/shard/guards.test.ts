@@ -4,6 +4,7 @@ import type { Result } from "../../../src/core/refusal.ts";
 import type { Exchange, ListCursor, ListRecordsAnswer, Prepare } from "../../../src/core/messages.ts";
 import { sourceOrder } from "../../../src/core/source-order.ts";
 import { Cluster } from "../../support/cluster.ts";
+import { damageHolds, passHolds } from "../../support/holds.ts";
 import { beginRequest, decideRequest, exchangeOf, keyOf, type OpSpec } from "../../support/ops.ts";
 import { bucketType, sourceType } from "../../support/types.ts";
 
@@ -223,7 +224,7 @@ test("[R2] a name whose hold changes during every inquiry was free in between: n
     if (call.method === "inquire") {
       asked += 1;
       // The next lease has the hold before the answer arrives.
-      c.shard(0).database.prepare("UPDATE hold SET lease = ?, epoch = epoch + 1").run(c.uuid());
+      passHolds(c.shard(0), c.uuid());
     }
     return "deliver";
   };
@@ -255,11 +256,16 @@ test("[R2] a lookup of many names inquires once about each hold, and answers in 
   expect(c.messages("inquire").length - before).toBe(1);
 });
 
-test("a hold without a column that every claim has is an error", async () => {
-  for (const column of ["uuid", "value", "subject_type", "subject_id", "source_type", "source_id"]) {
+test("a hold without a field that every claim has is an error", async () => {
+  const fields = { uuid: 1, value: 2, subjectType: 3, subjectId: 4, sourceType: 5, sourceId: 6 };
+  for (const field of Object.values(fields)) {
     const c = await start();
     await begin(c, [user("n1", "1")]);
-    c.shard(0).database.exec(`UPDATE hold SET ${column} = NULL`);
+    damageHolds(c.shard(0), (entry) => {
+      Object.assign(entry[10][0] as object, { [field]: null });
+      return entry;
+    });
+    c.shard(0).restart();
     await expect(
       c.clock.runUntil(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "n1")] })),
     ).rejects.toThrow("must have a value");
@@ -390,21 +396,26 @@ test("[M6] [M7] while the disk hangs, a shard keeps a limited number of messages
 
 test.each([
   // Without holds, a message of 40 rows has 10 records.
-  [0, [10, 10, 10]],
-  [12, [7, 7, 7, 7, 2]],
+  [0, "1", [10, 10, 10]],
+  [12, "1", [7, 7, 7, 7, 2]],
   // More holds leave room for too few records, so a message with only the scan comes before them.
-  [25, [0, 10, 0, 10, 0, 10]],
+  [25, "1", [0, 10, 0, 10, 0, 10]],
+  // Those of other cells are not visited.
+  [25, "2", [10, 10, 10]],
 ])(
-  "[M7] the last holds of a scan count against the rows of a listing's message: %i",
-  async (holds, counts) => {
+  "[M7] the last holds of a scan count against the rows of a listing's message: %i of cell %s",
+  async (holds, holder, counts) => {
     const c = await Cluster.start({ shards: 1, limits: { scanRows: 40 } });
     const mine = Array.from({ length: 30 }, (_, n) => user(`mine-${n}`, String(n)));
     await own(c, mine);
     if (holds > 0)
       await begin(
         c,
-        Array.from({ length: holds }, (_, n) => `theirs-${n}`),
-        "2",
+        Array.from({ length: holds }, (_, n) => ({
+          value: `held-${n}`,
+          source: { type: "RAILS_TABLE_NAMESPACES", id: "1" } as const,
+        })),
+        holder,
       );
     const listed: number[] = [];
     for (let cursor: ListCursor | null = null, isLast = false; !isLast;) {

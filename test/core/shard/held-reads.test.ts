@@ -8,6 +8,7 @@ import type { Result } from "../../../src/core/refusal.ts";
 import { sourceOrder } from "../../../src/core/source-order.ts";
 import { isDecision, isPrepare, no } from "../../support/calls.ts";
 import { Cluster, type Call } from "../../support/cluster.ts";
+import { passHolds } from "../../support/holds.ts";
 import { beginRequest, decideRequest, keyOf, type OpSpec } from "../../support/ops.ts";
 import { bucketType, sourceType } from "../../support/types.ts";
 
@@ -182,8 +183,7 @@ describe.each([
     const { c } = names;
     c.fate = (call) => {
       // The next lease has the hold before the answer arrives.
-      if (call.method === "inquire")
-        c.shard(0).database.prepare("UPDATE hold SET lease = ?, epoch = epoch + 1").run(c.uuid());
+      if (call.method === "inquire") passHolds(c.shard(0), c.uuid());
       return "deliver";
     };
     const asked = names.inquiries();

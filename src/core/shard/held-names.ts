@@ -1,0 +1,429 @@
+import type { HoldPosition, OpKind } from "../messages.ts";
+import {
+  ENTRY_NAMES,
+  entryOf,
+  holdRow,
+  holdRows,
+  itemsOf,
+  kindsOf,
+  placesIn,
+  scopesOf,
+  withNames,
+  type EntryId,
+  type StoredEnd,
+  type StoredEntry,
+} from "./hold-entries.ts";
+import { executionKey, type Holding, type HoldRow } from "./rows.ts";
+
+/** The most holds of entries whose text is in memory, once it is written. */
+const CACHED_HOLDS = 10_000;
+
+/** An entry of the log of which a name is still held. */
+export interface HeldEntry extends EntryId, Pick<HoldRow, "cell" | "held_at_ms"> {
+  /** By `bucketText`: one, or several, of which some may be held no more. Most entries have one. */
+  readonly names: string | readonly string[];
+  /** Of all names, or of each. */
+  readonly kinds: OpKind | readonly OpKind[];
+  /** The scopes that its creates and replaces give to claims. */
+  readonly scopes: readonly string[];
+  /** How many names are held. */
+  left: number;
+  /** The row of the log that has it. -1: it is not written yet. */
+  slot: number;
+  position: number;
+  /** Where its text begins there, and how long it is, in characters as SQLite counts them. */
+  offset: number;
+  length: number;
+  /** What the row has, also of names that are held no more, if it is in memory. */
+  stored: StoredEntry | undefined;
+}
+
+/** The next entries of a scan. */
+export interface EntryPage {
+  entries: HeldEntry[];
+  /** The number of names in them that are held. */
+  count: number;
+  /** Where the scan continues. Null: no entry follows. */
+  next: HoldPosition | null;
+}
+
+/** Where the text of an entry is. */
+export type Place = Pick<HeldEntry, "slot" | "position" | "offset" | "length">;
+
+/** What a row of the log has of holds. `holds` is the text of the entries. */
+interface HoldsOfRow {
+  slot: number;
+  position: number;
+  holds: string | null;
+  ends: StoredEnd[];
+}
+
+/** The position before the first hold of a shard. */
+export const FIRST_HOLD: HoldPosition = [0, 0];
+
+/**
+ * The names that a shard holds. The log has all that is known of them. The memory has the entry that holds
+ * each name, where it is in the log, and what the entries that were used last have there. A transaction that
+ * fails ends the instance, so no later one sees what the log has not.
+ *
+ * Entries have an order, which never changes: `since`, then `part`. New ones come last, so a scan that has
+ * passed a position misses no older hold.
+ */
+export class HeldNames {
+  readonly #read: (place: Place) => StoredEntry | undefined;
+  readonly #byName = new Map<string, HeldEntry>();
+  /** In the order of scans. Entries of which nothing is left are dropped when they are the larger part. */
+  #ordered: HeldEntry[] = [];
+  #ended = 0;
+  #size = 0;
+  /** In the order of their rows in the log. */
+  readonly #written = new Set<HeldEntry>();
+  /** The written entries with `stored`. Those that were read first are the first. */
+  readonly #cached = new Set<HeldEntry>();
+  #cachedHolds = 0;
+  #writtenLength = 0;
+  readonly #countByCell = new Map<string, number>();
+  /** By cell and scope. */
+  readonly #byScope = new Map<string, Set<HeldEntry>>();
+  /** What the current transaction has changed. */
+  #made: HeldEntry[] = [];
+  readonly #endedNames = new Map<HeldEntry, string[]>();
+
+  /**
+   * @param rows the rows of the log in their order, from the first one with an entry in use
+   * @param read returns an entry of the log
+   */
+  constructor(rows: Iterable<HoldsOfRow>, read: (place: Place) => StoredEntry | undefined) {
+    this.#read = read;
+    const entries = replay(rows, this.#byName);
+    for (const [name, entry] of this.#byName) {
+      entry.left += 1;
+      this.#count(entry.cell, roomOf(name));
+    }
+    for (const entry of entries) {
+      if (entry.left === 0) continue;
+      this.#written.add(entry);
+      this.#writtenLength += entry.length;
+      this.#ordered.push(entry);
+      this.#addScopes(entry);
+    }
+    this.#ordered.sort((a, b) => a.since - b.since || a.part - b.part);
+  }
+
+  /** The number of names that are held. A long one counts several times, as it takes that much memory. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Returns the number of names that a cell holds, counted like `size`. */
+  countOf(cell: string): number {
+    return this.#countByCell.get(cell) ?? 0;
+  }
+
+  /** The number of names that the cell with the most of them holds. */
+  get mostOfOneCell(): number {
+    return Math.max(0, ...this.#countByCell.values());
+  }
+
+  /** Whether it is this entry that holds a name. */
+  isIn({ since, part }: EntryId, name: string): boolean {
+    const entry = this.#byName.get(name);
+    return entry?.since === since && entry.part === part;
+  }
+
+  /** Returns what a prepare needs to know of a hold. */
+  holding(name: string): Holding | undefined {
+    const entry = this.#byName.get(name);
+    if (entry === undefined) return undefined;
+    const { cell, kinds } = entry;
+    const kind = typeof kinds === "string" ? kinds : kinds[namesOf(entry).indexOf(name)];
+    return { cell, kind: kind ?? "destroy" };
+  }
+
+  on(name: string): HoldRow | undefined {
+    const entry = this.#byName.get(name);
+    if (entry === undefined) return undefined;
+    const stored = this.#storedOf(entry);
+    const index = stored[9].indexOf(name);
+    if (index === -1) throw new Error(`the log has lost a name of entry ${idOf(entry)}`);
+    return holdRow(stored, index);
+  }
+
+  /** Returns the holds of an entry that have not ended. */
+  holdsOf(entry: HeldEntry): HoldRow[] {
+    return this.stored(entry).flatMap(holdRows);
+  }
+
+  /**
+   * Reads from the log what an entry in use has. Returns the holds that have not ended, and the names that
+   * the log has not, or has with another cell, time or kind.
+   */
+  check(entry: HeldEntry): { holds: HoldRow[]; missing: string[] } {
+    const { since, part, cell } = entry;
+    const read = this.#read(entry);
+    const stored = read?.[0] === since && read[1] === part ? read : undefined;
+    const rows = new Map(stored?.[9].map((name, index): [string, HoldRow] => [name, holdRow(stored, index)]));
+    const holds: HoldRow[] = [];
+    const missing: string[] = [];
+    for (const name of namesOf(entry)) {
+      if (this.#byName.get(name) !== entry) continue;
+      const row = rows.get(name);
+      const isSame = row?.cell === cell && row.held_at_ms === entry.held_at_ms;
+      if (isSame && row.kind === this.holding(name)?.kind) holds.push(row);
+      else missing.push(name);
+    }
+    return { holds, missing };
+  }
+
+  /** Returns the names of an entry that are held. */
+  namesIn(entry: HeldEntry): string[] {
+    return namesOf(entry).filter((name) => this.#byName.get(name) === entry);
+  }
+
+  /** Returns the next entries, of all cells or of one, until they have this number of held names. */
+  after([since, part]: HoldPosition, names: number, cell?: string): EntryPage {
+    const entries: HeldEntry[] = [];
+    let count = 0;
+    for (let index = this.#indexAfter(since, part); index < this.#ordered.length; index += 1) {
+      const entry = this.#ordered[index];
+      if (entry === undefined || entry.left === 0 || (cell !== undefined && entry.cell !== cell)) continue;
+      entries.push(entry);
+      count += entry.left;
+      if (count >= names) return { entries, count, next: [entry.since, entry.part] };
+    }
+    return { entries, count, next: null };
+  }
+
+  #indexAfter(since: number, part: number): number {
+    let [from, to] = [0, this.#ordered.length];
+    while (from < to) {
+      const middle = (from + to) >>> 1;
+      const entry = this.#ordered[middle];
+      if (entry !== undefined && (entry.since - since || entry.part - part) <= 0) from = middle + 1;
+      else to = middle;
+    }
+    return from;
+  }
+
+  /** Returns the entries of a cell with a hold that will give a scope to a claim. */
+  arrivingIn(cell: string, scope: string): Iterable<HeldEntry> {
+    return this.#byScope.get(scopeText(cell, scope)) ?? [];
+  }
+
+  /**
+   * Adds holds. Runs inside a transaction, as all methods that change something.
+   *
+   * @param nextPosition returns a position for holds that another shard has granted
+   */
+  add(rows: readonly HoldRow[], nextPosition: () => number): void {
+    for (const holds of Map.groupBy(rows, executionKey).values()) {
+      const [{ granted_by: grantedBy, epoch } = { granted_by: null, epoch: 0 }] = holds;
+      const since = grantedBy === null ? epoch : nextPosition();
+      for (let part = 0; part * ENTRY_NAMES < holds.length; part += 1) {
+        const some = holds.slice(part * ENTRY_NAMES, (part + 1) * ENTRY_NAMES);
+        const stored = entryOf({ since, part }, some);
+        const entry = newEntry(stored, UNWRITTEN);
+        entry.stored = stored;
+        entry.left = some.length;
+        for (const name of namesOf(entry)) {
+          this.#byName.set(name, entry);
+          this.#count(entry.cell, roomOf(name));
+        }
+        this.#made.push(entry);
+        this.#ordered.push(entry);
+        this.#addScopes(entry);
+      }
+    }
+  }
+
+  /** Ends holds. Names that are not held are left out. */
+  end(names: readonly string[]): void {
+    for (const name of names) {
+      const entry = this.#byName.get(name);
+      if (entry === undefined) continue;
+      this.#byName.delete(name);
+      this.#count(entry.cell, -roomOf(name));
+      entry.left -= 1;
+      const ended = this.#endedNames.get(entry);
+      if (ended === undefined) this.#endedNames.set(entry, [name]);
+      else ended.push(name);
+      if (entry.left === 0) this.#drop(entry);
+    }
+  }
+
+  #drop(entry: HeldEntry): void {
+    for (const scope of entry.scopes) {
+      const text = scopeText(entry.cell, scope);
+      const entries = this.#byScope.get(text);
+      entries?.delete(entry);
+      if (entries?.size === 0) this.#byScope.delete(text);
+    }
+    this.#written.delete(entry);
+    this.#writtenLength -= entry.length;
+    this.#forget(entry);
+    this.#ended += 1;
+    if (this.#ended <= this.#ordered.length / 2) return;
+    this.#ordered = this.#ordered.filter(({ left }) => left > 0);
+    this.#ended = 0;
+  }
+
+  /** Whether the current transaction has changed something. */
+  get hasChanged(): boolean {
+    return this.#made.length > 0 || this.#endedNames.size > 0;
+  }
+
+  /** Ends the transaction. Returns what its rows of the log must have. Each new entry must be placed. */
+  take(): { made: HeldEntry[]; ends: StoredEnd[] } {
+    // What was made and has ended in the same transaction is in no row.
+    const made = this.#made.filter(({ left }) => left > 0);
+    const ends = [...this.#endedNames].flatMap(([{ since, part, left, slot }, names]): StoredEnd[] =>
+      slot < 0 ? [] : [left === 0 ? [since, part] : [since, part, names]],
+    );
+    this.#made = [];
+    this.#endedNames.clear();
+    return { made, ends };
+  }
+
+  /** Returns what is left of an entry, for a row of the log: nothing if no name is. */
+  stored(entry: HeldEntry): StoredEntry[] {
+    return withNames(this.#storedOf(entry), (name) => this.#byName.get(name) === entry);
+  }
+
+  /** Notes where an entry is from now on: in the newest row. */
+  place(entry: HeldEntry, place: Place): void {
+    this.#written.delete(entry);
+    this.#written.add(entry);
+    this.#movePlace(entry, place);
+    if (entry.stored !== undefined) this.#keep(entry, entry.stored);
+  }
+
+  /** Notes that a row of the log was written again, with this text of entries. */
+  placeAgain(slot: number, position: number, holds: string | null): void {
+    for (const [[since, part, , , , , , , , names], place] of placedIn(holds))
+      for (const entry of new Set(names.map((name) => this.#byName.get(name))))
+        if (entry?.since === since && entry.part === part && entry.position === position)
+          this.#movePlace(entry, { slot, position, ...place });
+  }
+
+  #movePlace(entry: HeldEntry, place: Place): void {
+    this.#writtenLength += place.length - entry.length;
+    Object.assign(entry, place);
+  }
+
+  /** The length of the texts of all entries in use. */
+  get writtenLength(): number {
+    return this.#writtenLength;
+  }
+
+  /** The entries in use in the order of their rows. */
+  get inLogOrder(): Iterable<HeldEntry> {
+    return this.#written;
+  }
+
+  #storedOf(entry: HeldEntry): StoredEntry {
+    if (entry.stored !== undefined) return entry.stored;
+    const stored = this.#read(entry);
+    if (stored?.[0] !== entry.since || stored[1] !== entry.part)
+      throw new Error(`the log has lost entry ${idOf(entry)}`);
+    this.#keep(entry, stored);
+    return stored;
+  }
+
+  #keep(entry: HeldEntry, stored: StoredEntry): void {
+    this.#forget(entry);
+    entry.stored = stored;
+    this.#cached.add(entry);
+    this.#cachedHolds += stored[9].length;
+    for (const oldest of this.#cached) {
+      if (this.#cachedHolds <= CACHED_HOLDS || oldest === entry) break;
+      this.#forget(oldest);
+    }
+  }
+
+  #forget(entry: HeldEntry): void {
+    if (this.#cached.delete(entry)) this.#cachedHolds -= entry.stored?.[9].length ?? 0;
+    entry.stored = undefined;
+  }
+
+  #addScopes(entry: HeldEntry): void {
+    for (const scope of entry.scopes) {
+      const text = scopeText(entry.cell, scope);
+      this.#byScope.set(text, (this.#byScope.get(text) ?? new Set()).add(entry));
+    }
+  }
+
+  #count(cell: string, room: number): void {
+    this.#size += room;
+    const count = this.countOf(cell) + room;
+    if (count === 0) this.#countByCell.delete(cell);
+    else this.#countByCell.set(cell, count);
+  }
+}
+
+/** Returns the entries of a row with their places there. */
+function* placedIn(holds: string | null): Iterable<[StoredEntry, Pick<Place, "offset" | "length">]> {
+  const places = placesIn(holds);
+  for (const [index, stored] of itemsOf<StoredEntry>(holds).entries()) {
+    const place = places[index];
+    if (place !== undefined) yield [stored, place];
+  }
+}
+
+const UNWRITTEN: Place = { slot: -1, position: 0, offset: 0, length: 0 };
+
+function newEntry(stored: StoredEntry, { slot, position, offset, length }: Place): HeldEntry {
+  const [since, part, , , cell, , , , heldAtMs, names] = stored;
+  const kinds = kindsOf(stored);
+  const [first] = kinds;
+  return {
+    since,
+    part,
+    cell,
+    held_at_ms: heldAtMs,
+    names: names.length === 1 ? (names[0] ?? "") : names,
+    kinds: first !== undefined && kinds.every((kind) => kind === first) ? first : kinds,
+    scopes: scopesOf(stored),
+    left: 0,
+    slot,
+    position,
+    offset,
+    length,
+    stored: undefined,
+  };
+}
+
+/** Returns all entries, in the order of their rows, and fills in which of them holds each name. */
+function replay(rows: Iterable<HoldsOfRow>, byName: Map<string, HeldEntry>): Iterable<HeldEntry> {
+  const found = new Map<string, HeldEntry>();
+  for (const { slot, position, holds, ends } of rows) {
+    for (const [stored, place] of placedIn(holds)) {
+      const entry = newEntry(stored, { slot, position, ...place });
+      const id = idOf(entry);
+      // It may have been carried here, without the names that this transaction has ended.
+      const before = found.get(id);
+      if (before !== undefined)
+        for (const name of namesOf(before)) if (byName.get(name) === before) byName.delete(name);
+      found.delete(id);
+      found.set(id, entry);
+      for (const name of namesOf(entry)) byName.set(name, entry);
+    }
+    for (const [since, part, names] of ends) {
+      const entry = found.get(idOf({ since, part }));
+      for (const name of names ?? (entry === undefined ? [] : namesOf(entry)))
+        if (byName.get(name) === entry) byName.delete(name);
+    }
+  }
+  return found.values();
+}
+
+/** The characters of a name that take as much memory as all else that is kept of it. */
+const NAME_CHARACTERS = 128;
+
+/** Returns how many names of ordinary length take as much memory as a name. */
+const roomOf = (name: string): number => 1 + Math.floor(name.length / NAME_CHARACTERS);
+
+const namesOf = ({ names }: HeldEntry): readonly string[] => (typeof names === "string" ? [names] : names);
+
+const idOf = ({ since, part }: EntryId): string => `${since}.${part}`;
+
+const scopeText = (cell: string, scope: string): string => `${cell} ${scope}`;
