@@ -45,6 +45,8 @@ export const rareBugs: ReadonlySet<string> = new Set([
   "a ledger that has lost a removal does not notice it when it is told",
   "D1 gets keys without the point of the directory that has them",
   "a shard carries out a message of a new instance, and keeps the point of the last one",
+  // A part must end in the very transaction that carries its entry. A unit test finds it.
+  "a start finds what ended when its entry was carried",
 ]);
 
 /**
@@ -207,7 +209,7 @@ export const bugs: Record<string, Bug> = {
   ),
   "a source deletes what has moved when one new shard has confirmed it": one(
     "G7",
-    ["I2", "I4", "I5", "I48"],
+    ["I2", "I4", "I5", "I48", "I54"],
     "src/core/shard/growth-source.ts",
     "return Object.values(targets).every(({ isActive }) => isActive);",
     "return Object.values(targets).some(({ isActive }) => isActive);",
@@ -867,8 +869,8 @@ export const bugs: Record<string, Bug> = {
     "H6",
     ["I38"],
     "src/core/shard/reconcile.ts",
-    "if (hold !== undefined) return hold.cell;",
-    "",
+    "if (holder !== undefined) return holder;",
+    "void holder;",
   ),
   "the cron does not tell the directory of a removed cell": one(
     "X5",
@@ -1160,12 +1162,69 @@ export const bugs: Record<string, Bug> = {
     "    this.#position += 1;\n    return this.#position;",
     "    this.#position += 1;\n    return 1;",
   ),
+  // Holds in the log
+  "a carried entry is not written": one(
+    "H10",
+    ["I57"],
+    "src/core/shard/shard-log.ts",
+    "const holds = textOf(entries.map((each) => each.text));",
+    "const holds = textOf(made.map((each) => each.text));",
+  ),
+  "a start ignores what has ended": one(
+    "H10",
+    ["I57"],
+    "src/core/shard/shard-log.ts",
+    "ends: itemsOf<StoredEnd>(row?.ended ?? null),",
+    "ends: [],",
+  ),
+  "a row with an entry in use is replaced": one(
+    "H10",
+    ["I57"],
+    "src/core/shard/shard-log.ts",
+    "if (back <= most ||",
+    "if (back >= 0 ||",
+  ),
+  "a start does not read an entry of which a part has ended": one(
+    "H10",
+    ["I57"],
+    "src/core/shard/held-names.ts",
+    "if (entry.left === 0) this.#drop(entry);",
+    "this.#drop(entry);",
+  ),
+  "the end of a part ends the whole entry": one(
+    "H10",
+    ["I57"],
+    "src/core/shard/held-names.ts",
+    "[left === 0 ? [since, part] : [since, part, names]]",
+    "[[since, part, ...(names.length > 9 ? [names] : [])] as StoredEnd]",
+  ),
+  "an entry is carried with names that have ended": one(
+    "H10",
+    ["I57"],
+    "src/core/shard/held-names.ts",
+    "return withNames(this.#storedOf(entry), (name) => this.#byName.get(name) === entry);",
+    "return [this.#storedOf(entry)];",
+  ),
+  "only the first entry of a transaction is written": one(
+    "B4",
+    ["I57"],
+    "src/core/shard/shard-log.ts",
+    "for (const entry of made)\n",
+    "for (const entry of made.slice(0, 1))\n",
+  ),
+  "a start finds what ended when its entry was carried": one(
+    "H10",
+    ["I57"],
+    "src/core/shard/held-names.ts",
+    "if (byName.get(name) === before) byName.delete(name);",
+    "if (byName.get(name) === undefined) byName.delete(name);",
+  ),
   "a restart assigns epochs again": one(
     "E1",
     ["I2", "I24"],
     "src/core/shard/shard-log.ts",
-    "    this.#position = this.#logged;\n  }",
-    "    this.#position = 0;\n  }",
+    "this.#position = this.#logged;\n    this.held",
+    "this.#position = 0;\n    this.held",
   ),
   "a late thaw is carried out": one(
     "A2",
@@ -1457,7 +1516,7 @@ export const bugs: Record<string, Bug> = {
   ),
   "a verdict is about the lease, not the execution": one(
     "B8",
-    ["I5", "I9"],
+    ["I5", "I9", "I44"],
     "src/core/ledger/inquiry.ts",
     'if (!isGrantedBy(row, question.grantedBy ?? shard, question)) return "gone";',
     'if (row.epochs === null) return "gone";',
@@ -1627,15 +1686,15 @@ export const bugs: Record<string, Bug> = {
     "R2",
     ["I18"],
     "src/core/shard/reader.ts",
-    "const hold = claim?.is_held === 0 ?",
-    "const hold = claim ?",
+    "const hold = this.#part.store.holdOn(key.type, key.canonical);",
+    "const hold = claim ? undefined : this.#part.store.holdOn(key.type, key.canonical);",
   ),
   "a listing shows a claim without asking about its hold": one(
     "R3",
     ["I18"],
     "src/core/shard/reader.ts",
-    "return is_held === 0 ?",
-    "return is_held >= 0 ?",
+    "hold: this.#part.store.holdOn(claim.bucket_type, claim.canonical),",
+    "hold: undefined,",
   ),
   "a begin refuses a claim as another cell's without asking about its hold": one(
     "B8",
@@ -1890,7 +1949,7 @@ export const bugs: Record<string, Bug> = {
     "R4",
     ["I21"],
     "src/core/shard/digest-records.ts",
-    "held: this.#held.has(index),",
+    "held: this.#touched.has(index),",
     "held: false,",
   ),
   // The set of types

@@ -12,7 +12,8 @@ import {
 } from "../../../src/core/messages.ts";
 import type { Calls, MethodList } from "../../../src/core/method.ts";
 import { placementOf, shardOf, shardsOf } from "../../../src/core/placement.ts";
-import { Shard } from "../../../src/core/shard/shard.ts";
+import type { HeldNames } from "../../../src/core/shard/held-names.ts";
+import { openLog, Shard } from "../../../src/core/shard/shard.ts";
 import { callsOf } from "../../support/calls-of.ts";
 import { operator } from "../../support/ops.ts";
 import type { Network } from "./network.ts";
@@ -42,6 +43,8 @@ export class Coordinator {
   readonly ledgers = new Map<string, Part<Ledger>>();
   /** All shards that the run can have, also those that hold nothing yet. */
   readonly allShards: Part<Shard>[];
+  /** What the last instance of each shard has in memory of its holds. */
+  readonly held = new Map<Part<object>, HeldNames>();
   readonly #newShard: (index: number) => Part<Shard>;
 
   readonly nowMs: () => number;
@@ -64,10 +67,14 @@ export class Coordinator {
       telling(new Directory(ports, limits), directoryMethods),
     );
     const count = Math.max(settings.shards, ...(settings.growth?.to ?? []));
-    this.#newShard = (index) =>
-      new Part(`shard ${index}`, context, (ports, self) =>
-        telling(new Shard(index, ports, limits, peersOf(self)), shardMethods),
-      );
+    this.#newShard = (index) => {
+      const shard: Part<Shard> = new Part(`shard ${index}`, context, (ports, self) => {
+        const log = openLog(ports, limits, settings.logRows);
+        this.held.set(shard, log.held);
+        return telling(new Shard(index, ports, limits, peersOf(self), log), shardMethods);
+      });
+      return shard;
+    };
     this.allShards = Array.from({ length: count }, (_, index) => this.#newShard(index));
     for (let cell = 1; cell <= settings.cells; cell += 1) {
       const part = new Part(`ledger ${cell}`, context, (ports, self) =>

@@ -1,3 +1,4 @@
+import { tableOf } from "../../support/holds.ts";
 import type { Op } from "../../../src/core/messages.ts";
 import type { Cell } from "./cell.ts";
 import type { LocalRow, Name } from "./local.ts";
@@ -28,6 +29,7 @@ export function read<Row>(
   where: string,
   ...bindings: string[]
 ): Row[] {
-  const isThere = disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = ?", table).length > 0;
-  return isThere ? disk.readDurable<Row>(`SELECT * FROM ${table} WHERE ${where}`, ...bindings) : [];
+  const stored = table === "hold" ? "log" : table;
+  const isThere = disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = ?", stored).length > 0;
+  return isThere ? disk.readDurable<Row>(`SELECT * FROM ${tableOf(table)} WHERE ${where}`, ...bindings) : [];
 }

@@ -2,6 +2,9 @@ import type { CanonicalRule } from "../../../src/core/canonical/rule.ts";
 import type { KnownTypes } from "../../../src/core/directory/messages.ts";
 import type { ScrubBegin, ScrubKind, ScrubPass, ScrubStatus } from "../../../src/core/messages.ts";
 import type { SqlValue } from "../../../src/core/ports.ts";
+import type { StoredEntry } from "../../../src/core/shard/hold-entries.ts";
+import { bucketText } from "../../../src/core/shard/rows.ts";
+import { changeEntries, HOLDS } from "../../support/holds.ts";
 import type { Api } from "./api.ts";
 import type { Cell } from "./cell.ts";
 import type { LocalRow } from "./local.ts";
@@ -70,7 +73,10 @@ export async function checkScrubs(simulation: Simulation): Promise<void> {
   for (const finding of expected) simulation.judge.see(`scrub found ${finding.split(": ")[1]}`);
 }
 
-/** Where rows are changed, and how. `where` selects the rows that can be changed like this. */
+/**
+ * Where rows are changed, and how. `where` selects the rows that can be changed like this. A hold loses its
+ * subject id.
+ */
 interface Damage {
   table: "claim" | "hold" | "past_claim" | "lease";
   where: string;
@@ -78,7 +84,7 @@ interface Damage {
   finds: readonly ScrubKind[];
 }
 
-const FREE = "(bucket_type, canonical) NOT IN (SELECT bucket_type, canonical FROM hold)";
+const FREE = `(bucket_type, canonical) NOT IN (SELECT bucket_type, canonical FROM ${HOLDS})`;
 const CREATES = "kind = 'create'";
 
 const DAMAGES: readonly Damage[] = [
@@ -87,8 +93,7 @@ const DAMAGES: readonly Damage[] = [
   { table: "claim", where: FREE, change: "source_order = '0017'", finds: ["wrong_source_order"] },
   { table: "claim", where: FREE, change: "uuid = uuid", finds: [] },
   { table: "past_claim", where: "true", change: "epoch = epoch + 1000000000", finds: ["wrong_epoch"] },
-  { table: "hold", where: CREATES, change: "source_order = '0017'", finds: ["wrong_source_order"] },
-  { table: "hold", where: CREATES, change: "subject_id = NULL", finds: ["unfit_hold"] },
+  { table: "hold", where: CREATES, change: "subject_id", finds: ["unfit_hold"] },
   { table: "lease", where: "decided = 0", change: "payload = 'x'", finds: ["unreadable_lease"] },
 ];
 
@@ -178,11 +183,8 @@ class Stage {
   #loseHold(taken: Set<string>): string[] {
     const drawn = this.#draw({ table: "hold", where: CREATES }, taken);
     if (drawn === undefined) return [];
-    if (this.#random.chance(0.5)) change(drawn, "counter = counter + 1", "hold");
-    else {
-      drawn.part.crash(drawn.part.disk.pending);
-      drawn.part.disk.damage("DELETE FROM hold WHERE lease = ?", drawn.row["lease"] ?? null);
-    }
+    const isKept = this.#random.chance(0.5);
+    changeLease(drawn, (entry) => (isKept ? (entry as unknown[]).with(COUNTER, entry[COUNTER] + 1) : null));
     return [`ledger ${drawn.row["cell"]}: missing_holds`];
   }
 
@@ -210,7 +212,36 @@ const idsOf = (row: Row): string[] => [
   ...(row["lease"] === undefined ? [] : [String(row["lease"])]),
 ];
 
-function change({ part, row }: DrawnRow, set: string, table: Damage["table"]): void {
+/** The place of the counter in an entry of the log. */
+const COUNTER = 7;
+
+/** Changes the entries of a lease. */
+function changeLease({ part, row }: DrawnRow, then: (entry: StoredEntry) => unknown): void {
+  part.crash(part.disk.pending);
+  const all = <Found>(text: string, ...bindings: SqlValue[]): Found[] => {
+    if (text.startsWith("SELECT")) return part.disk.readDurable<Found>(text, ...bindings);
+    part.disk.damage(text, ...bindings);
+    return [];
+  };
+  changeEntries({ all }, (entry) =>
+    entry[5] === row["lease"] ? (then(entry) as StoredEntry | null) : entry,
+  );
+}
+
+/** The hold of a name loses its subject id. */
+function withoutSubject(entry: StoredEntry, name: string): unknown {
+  const holds: readonly unknown[] = entry[10].map((hold, index) =>
+    hold !== 0 && entry[9][index] === name ? (hold as unknown[]).with(4, null) : hold,
+  );
+  return (entry as unknown[]).with(10, holds);
+}
+
+function change(drawn: DrawnRow, set: string, table: Damage["table"]): void {
+  const { part, row } = drawn;
+  if (table === "hold")
+    return changeLease(drawn, (entry) =>
+      withoutSubject(entry, bucketText(Number(row["bucket_type"]), String(row["canonical"]))),
+    );
   const keys = table === "lease" ? ["lease"] : ["bucket_type", "canonical", "epoch"];
   part.crash(part.disk.pending);
   part.disk.damage(

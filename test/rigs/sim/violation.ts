@@ -68,6 +68,7 @@ export const invariants = {
   I52: "a lookup shows the source of a transfer until the cut, and the destination from then on",
   I54: "what a source lost before it handed over is given to nobody by the shards that got its names",
   I55: "when parts go back, transfers leave each name with the cell that works with it, and decisions stay",
+  I57: "a start of a shard finds exactly the holds that its log has",
   I56: "no operation starts beside one that excludes it, and a cut has the word of each shard of before",
 } as const;
 

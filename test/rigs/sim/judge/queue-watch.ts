@@ -1,3 +1,4 @@
+import { HOLDS } from "../../../support/holds.ts";
 import type { Result } from "../../../../src/core/refusal.ts";
 import type {
   BucketKey,
@@ -188,7 +189,7 @@ export class QueueWatch {
 
 const liveHold = ({ disk }: Part<object>, { type, canonical }: BucketKey): { epoch: number } | undefined =>
   disk.all<{ epoch: number }>(
-    "SELECT epoch FROM hold WHERE bucket_type = ? AND canonical = ?",
+    `SELECT epoch FROM ${HOLDS} WHERE bucket_type = ? AND canonical = ?`,
     [type, canonical],
     undefined,
   )[0];

@@ -1,10 +1,12 @@
 import { shardsOf } from "../../../../src/core/placement.ts";
+import { FIRST_HOLD } from "../../../../src/core/shard/held-names.ts";
 import type { PastClaimRow } from "../../../../src/core/shard/past-claims.ts";
 import type { RangeHoldRow } from "../../../../src/core/shard/range-holds.ts";
 import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
 import type { Part } from "../part.ts";
 import { Violation } from "../violation.ts";
 import type { Evidence } from "./evidence.ts";
+import { LOG_ROWS, loggedHolds, readAtStart, type LogRow } from "./logged-holds.ts";
 import { factKey, rangeOver, rangesByKey, rowKey, type GrowingShard, type ShardImage } from "./rows.ts";
 import type { TransferWatch } from "./transfer-watch.ts";
 
@@ -38,14 +40,14 @@ export class ShardWatch {
 
   #readShard(index: number, part: Part<object>, image: ShardImage): void {
     image.version = part.disk.version;
-    const hasTables = part.disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = 'hold'").length > 0;
+    const hasTables = part.disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = 'log'").length > 0;
     if (!hasTables) return;
     const { stored: before, growing } = image;
     image.stored = {
       claims: new Map(
         part.disk.readDurable<ClaimRow>("SELECT * FROM claim").map((row) => [rowKey(row), row]),
       ),
-      holds: new Map(part.disk.readDurable<HoldRow>("SELECT * FROM hold").map((row) => [rowKey(row), row])),
+      holds: this.#readHolds(part),
     };
     image.growing = readGrowing(part);
     const ranges = rangesByKey(part.disk.readDurable<RangeHoldRow>("SELECT * FROM range_hold"));
@@ -67,6 +69,38 @@ export class ShardWatch {
     this.#checkKept(part, image, earlier, mayDelete);
     image.ranges = ranges;
     for (const key of keys) this.checkProtected(key);
+  }
+
+  /** Compares the holds of all rows with those that a start reads, and with the memory of the instance. */
+  #readHolds(part: Part<object>): Map<string, HoldRow> {
+    const rows = part.disk.readDurable<LogRow>(LOG_ROWS);
+    const holds = loggedHolds(rows);
+    this.#checkHolds(`${part.name}, at a start`, holds, loggedHolds(readAtStart(rows)));
+    const memory = this.#evidence.coordinator.held.get(part);
+    if (memory !== undefined && part.current !== undefined) {
+      const live = loggedHolds(part.disk.all<LogRow>(LOG_ROWS, [], undefined));
+      const { entries } = memory.after(FIRST_HOLD, Infinity);
+      this.#checkHolds(
+        `${part.name}, in memory`,
+        live,
+        entries.flatMap((entry) => memory.holdsOf(entry)),
+      );
+    }
+    return new Map(holds.map((row) => [rowKey(row), row]));
+  }
+
+  #checkHolds(where: string, logged: readonly HoldRow[], known: readonly HoldRow[]): void {
+    const texts = (rows: readonly HoldRow[]): Set<string> => new Set(rows.map((row) => JSON.stringify(row)));
+    const [right, found] = [texts(logged), texts(known)];
+    const wrong = [...right.symmetricDifference(found)][0];
+    this.#evidence.check(
+      "I57",
+      wrong === undefined && known.length === found.size,
+      () => `${where}: ${right.has(wrong ?? "") ? "not found" : "not in the log"}: ${wrong}`,
+    );
+    if (found.size === 0) return;
+    this.#evidence.see("I57");
+    this.#evidence.see("H10");
   }
 
   /** Checks one name before and after a transaction of one shard, wherever its rows are. */
