@@ -3,9 +3,14 @@ import { readdir, rename, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { makeFolder, syncFile, syncFolder } from "../../scripts/durable-file.ts";
-import { inPart } from "../node-host/part-tables.ts";
+import type { HoldRow } from "../core/shard/rows.ts";
+import { ShardLog } from "../core/shard/shard-log.ts";
+import { NodeSql } from "../node-host/node-sql.ts";
+import { inPart, PartTables } from "../node-host/part-tables.ts";
+import { SqliteDatabase } from "../node-host/sqlite-database.ts";
 import { checkPages, DATABASE } from "./database-file.ts";
 import { copyPart, isPart, PROJECTION } from "./parts.ts";
+import { systemClock } from "./system-clock.ts";
 
 const ENDING = ".sqlite";
 /** Where the old files are kept. */
@@ -64,8 +69,27 @@ function copyFile(path: string, to: string, part: string): void {
       part,
       ...(part === PROJECTION ? {} : { rename: (sql: string) => inPart(sql, part) }),
     });
+    moveHolds(target, part);
     target.exec("COMMIT");
   } finally {
     target.close();
   }
+}
+
+/** Moves the holds of a shard from the table of the version before into the log. */
+function moveHolds(connection: DatabaseSync, part: string): void {
+  const find = connection.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?");
+  if (find.get(`${part}/hold`) === undefined) return;
+  const tables = new PartTables(connection);
+  const sql = new NodeSql(new SqliteDatabase(connection, undefined, { name: part, tables }));
+  for (const column of ["holds TEXT", "ended TEXT", "open_from INTEGER NOT NULL DEFAULT 0"])
+    sql.all(`ALTER TABLE log ADD COLUMN ${column}`);
+  const rows = sql.all<HoldRow>("SELECT * FROM hold");
+  sql.all("DROP TABLE hold");
+  if (rows.length === 0) return;
+  const log = new ShardLog(sql, systemClock);
+  log.held.add(rows, () => log.nextEpoch());
+  // No router was told of these rows.
+  log.reset();
+  log.append();
 }
