@@ -1,5 +1,5 @@
 /** Tests of the routes of scrubs: steps, findings with names, and parts that are lost. */
-import { runInDurableObject } from "cloudflare:test";
+import { evictAllDurableObjects, runInDurableObject } from "cloudflare:test";
 import { beforeEach, expect, test } from "vitest";
 import type * as z from "zod";
 import { MESSAGE_VERSION } from "../../src/core/messages.ts";
@@ -75,9 +75,21 @@ test("[Z2] a finding has the name of the row, and its type if there is one", asy
   expect(new Set(types)).toEqual(new Set([null]));
 });
 
+test("[Z2] a hold that its shard has only in memory", async () => {
+  await begun(api);
+  await damage("UPDATE log SET holds = NULL");
+  const found = (await Promise.all(shards().map((part) => scrub(part)))).flatMap(
+    ({ last }) => last?.findings ?? [],
+  );
+  expect(found).toMatchObject([
+    { kind: "unlogged_hold", table: "holds", bucket: { type: "ROUTES" }, cell_id: "1", epoch: null },
+  ]);
+});
+
 test("[Z3] a lease that has lost its holds, with the shard that lacks them", async () => {
   await begun(api);
-  await damage("DELETE FROM hold");
+  await damage("UPDATE log SET holds = NULL");
+  await evictAllDurableObjects();
   const { last } = await scrub("ledger-1");
   expect(last?.findings).toMatchObject([{ kind: "missing_holds", bucket: null, missing: { holds: 1 } }]);
 });

@@ -33,8 +33,7 @@ async function loseShards(): Promise<void> {
   for (let shard = 0; shard < configOf(env).initialShards; shard += 1) {
     const stub = stubsOf(env).shard(shard);
     await runInDurableObject(stub, (_, state) => {
-      for (const table of ["claim", "hold", "log", "incarnation"])
-        state.storage.sql.exec(`DELETE FROM ${table}`);
+      for (const table of ["claim", "log", "incarnation"]) state.storage.sql.exec(`DELETE FROM ${table}`);
     });
     // An abort would have the same effect, but the runtime writes several lines about each.
     await evictDurableObject(stub);

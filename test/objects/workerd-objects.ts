@@ -6,6 +6,7 @@ import { MESSAGE_VERSION, type Told } from "../../src/core/messages.ts";
 import { placementOf } from "../../src/core/placement.ts";
 import { configOf, type Env } from "../../src/env.ts";
 import type { TestObjects } from "../suites/protocol/calls.ts";
+import { HOLDS } from "../support/holds.ts";
 import { operator } from "../support/ops.ts";
 import { resetAll } from "../support/workerd/reset-all.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
@@ -75,7 +76,7 @@ export async function startObjects(): Promise<TestObjects> {
     },
     runUntil: (work) => work,
     restart: () => evictAllDurableObjects(),
-    holds: () => queryShards("SELECT canonical, cell, lease FROM hold"),
+    holds: () => queryShards(`SELECT canonical, cell, lease FROM ${HOLDS}`),
     claims: () => queryShards("SELECT canonical, cell, value, epoch FROM claim"),
   };
 }

@@ -9,9 +9,11 @@ import { DatabaseSync } from "node:sqlite";
 import { v4 as newUuid } from "uuid";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { freePort } from "../../scripts/free-port.ts";
+import { inPart } from "../../src/node-host/part-tables.ts";
 import { DATABASE } from "../../src/standalone/database-file.ts";
 import { Random } from "../rigs/sim/random.ts";
 import { Server } from "../scripts/server.ts";
+import { tableOf } from "../support/holds.ts";
 import { slice } from "../support/slice.ts";
 
 const SEED = Number(process.env["GROWTH_SEED"] ?? slice);
@@ -140,7 +142,9 @@ function shardsOfNames(table: "claim" | "hold"): Map<string, number[]> {
   const found = new Map<string, number[]>();
   const database = new DatabaseSync(join(state, "databases", DATABASE), { readOnly: true });
   for (let shard = 0; shard < TO; shard += 1) {
-    const rows = database.prepare(`SELECT canonical FROM "shard-${shard}/${table}"`).all() as {
+    const rows = database
+      .prepare(inPart(`SELECT canonical FROM ${tableOf(table)}`, `shard-${shard}`))
+      .all() as {
       canonical: string;
     }[];
     for (const { canonical } of rows) found.set(canonical, [...(found.get(canonical) ?? []), shard]);

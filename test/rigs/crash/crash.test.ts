@@ -8,9 +8,11 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, expect, test } from "vitest";
 import type { Batch } from "../../../src/client/index.ts";
+import { addHolds } from "../../support/holds.ts";
 import { inSlice, slice } from "../../support/slice.ts";
 import { buildWorker } from "../../../scripts/bundle.ts";
 import { freePort } from "../../../scripts/free-port.ts";
+import { NodeSql } from "../../../src/node-host/node-sql.ts";
 import { armVariables, CRON_PATH, exempt, failpoints, namedWrites, objectWrites } from "./failpoints.ts";
 import { claimOf, LocalDatabase, type Row } from "./local-database.ts";
 import { describeRound, matrix, drawRoundSettings } from "./round-settings.ts";
@@ -281,13 +283,10 @@ test("the verification reports lost, invented and leftover state", { timeout: SL
   const ledger = new DatabaseSync(fileOf(join(here, "state"), "cell-1"), { readOnly: true });
   const newest = ledger.prepare("SELECT max(incarnation) AS newest FROM incarnation").get();
   ledger.close();
-  const attempt = `'${leases[3]?.lease}', ${String(newest?.["newest"])}, 999`;
-  const held = "bucket_type, canonical, kind, cell, lease, incarnation, counter, epoch, held_at_ms";
-  change(
-    "ClaimShard",
-    "hold",
-    `INSERT INTO hold (${held}) SELECT 1, 'held', 'destroy', '1', ${attempt}, 999, 0`,
-  );
+  const shard = new DatabaseSync(fileOf(join(here, "state"), "shard-0"));
+  const attempt = { lease: leases[3]?.lease ?? "", incarnation: Number(newest?.["newest"]), counter: 999 };
+  addHolds(new NodeSql(shard), [{ canonical: "held", ...attempt, epoch: 999 }]);
+  shard.close();
   expect(readStores(join(here, "state")).leftovers).toEqual([
     expect.stringContaining("shard-0 holds held for a destroy"),
   ]);

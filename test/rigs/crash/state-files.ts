@@ -1,9 +1,11 @@
 import { cpSync, existsSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { inPart } from "../../../src/node-host/part-tables.ts";
 import { DATABASE } from "../../../src/standalone/database-file.ts";
 import { dropPart, partsIn } from "../../../src/standalone/parts.ts";
 import { restorePart } from "../../../src/standalone/recover.ts";
+import { HOLDS } from "../../support/holds.ts";
 
 /** Reads the files that a coordinator left on disk when it ended. */
 
@@ -11,13 +13,12 @@ interface Stored {
   /** `shard-3`, `cell-1`, `directory`. */
   name: string;
   database: DatabaseSync;
-  /** Comes before the names of its tables. */
-  prefix: string;
+  /** The part of the database that its tables are in. "": they have no part in their names. */
+  part: string;
 }
 
-/** @param sql - a statement that reads one table, as in `SELECT cell FROM claim` */
-const rowsOf = <Row>({ database, prefix }: Stored, sql: string): Row[] =>
-  database.prepare(sql.replace(/FROM (\w+)/, `FROM "${prefix}$1"`)).all() as unknown as Row[];
+const rowsOf = <Row>({ database, part }: Stored, sql: string): Row[] =>
+  database.prepare(part === "" ? sql : inPart(sql, part)).all() as unknown as Row[];
 
 /** The database of a folder of `npm run standalone`. Undefined for a folder of `npm start`. */
 function standaloneFile(stateFolder: string): string | undefined {
@@ -32,7 +33,7 @@ function storedParts(file: string, kind: string): Stored[] {
   const database = openStored(file);
   const parts = partsIn(database).filter((part) => part.startsWith(kind));
   database.close();
-  return parts.map((name) => ({ name, database: openStored(file), prefix: `${name}/` }));
+  return parts.map((name) => ({ name, database: openStored(file), part: name }));
 }
 
 function storedObjects(stateFolder: string, className: string): Stored[] {
@@ -47,12 +48,14 @@ function storedObjects(stateFolder: string, className: string): Stored[] {
     const file = join(folder, name);
     const database = openStored(file);
     // An object that died before its first write has no tables.
-    if (database.prepare("SELECT 1 FROM sqlite_schema WHERE name IN ('hold', 'lease')").get() === undefined) {
+    if (
+      database.prepare("SELECT 1 FROM sqlite_schema WHERE name IN ('claim', 'lease')").get() === undefined
+    ) {
       database.close();
       return [];
     }
     const object = database.prepare("SELECT value FROM meta WHERE name = 'object_name'").get()?.["value"];
-    return [{ name: String(object), database, prefix: "" }];
+    return [{ name: String(object), database, part: "" }];
   });
 }
 
@@ -137,7 +140,7 @@ export function readStores(stateFolder: string): Stores {
     );
     for (const { kind, bucket, cell, lease } of rowsOf<Record<string, string>>(
       shard,
-      "SELECT kind, canonical AS bucket, cell, lease FROM hold",
+      `SELECT kind, canonical AS bucket, cell, lease FROM ${HOLDS}`,
     )) {
       stores.leftovers.push(`${shard.name} holds ${bucket} for a ${kind} of lease ${lease} of cell ${cell}`);
     }
@@ -162,7 +165,7 @@ export function readStores(stateFolder: string): Stores {
 
 /** Differences between the projection and the ledgers. Only meaningful right after a completed cron run. */
 export function judgeRecord(stateFolder: string, leases: readonly StoredLease[]): string[] {
-  const d1: Stored = { name: "D1", database: openStored(fileOf(stateFolder, "projection")), prefix: "" };
+  const d1: Stored = { name: "D1", database: openStored(fileOf(stateFolder, "projection")), part: "" };
   const copies = rowsOf<Pick<StoredLease, "cell" | "lease">>(
     d1,
     "SELECT cell_id AS cell, uuid AS lease FROM open_leases",

@@ -1,6 +1,7 @@
 /** What must be true at the end of every row. */
 import { expect } from "vitest";
 import type { TypeSet } from "../../../src/core/directory/messages.ts";
+import { HOLDS } from "../../support/holds.ts";
 import { env } from "../../support/workerd/api.ts";
 import { rowsOf } from "./objects.ts";
 import { APPLIED, SHARDS, type Batch, type Cell, type Known, type Stage } from "./stage.ts";
@@ -90,7 +91,7 @@ export async function expectConsistent(stage: Stage): Promise<void> {
   const expected = granted.flatMap(({ uuid, batch }) =>
     namesOf(batch).map((canonical) => ({ canonical, lease: uuid })),
   );
-  const holds = await inShards<HoldRow>(stage, "SELECT canonical, lease FROM hold");
+  const holds = await inShards<HoldRow>(stage, `SELECT canonical, lease FROM ${HOLDS}`);
   expect(byName(holds)).toEqual(byName(expected));
 
   const claims = await inShards<ClaimRow>(stage, "SELECT canonical, cell, subject_id, epoch FROM claim");
@@ -214,7 +215,7 @@ export async function expectTypes(stage: Stage): Promise<void> {
   const used = new Set(entries.filter(({ isInUse }) => isInUse).map(({ number }) => number));
   const names = await inShards<{ type: number }>(
     stage,
-    "SELECT bucket_type AS type FROM claim UNION SELECT bucket_type FROM hold",
+    `SELECT bucket_type AS type FROM claim UNION SELECT bucket_type FROM ${HOLDS}`,
   );
   expect(names.filter(({ type }) => !used.has(type))).toEqual([]);
 }

@@ -5,6 +5,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { HOLDS } from "../../support/holds.ts";
 import { isStandalone } from "./hosts.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
@@ -169,6 +170,12 @@ function readRows(database: DatabaseSync): OpenDatabase["rows"] {
       if (kept !== undefined) rows.set(`${table} ${key}`, [table, key, kept]);
     }
   }
+  // The log has the holds of a shard. They are shown as the rows of a table.
+  if (tables.some(({ name }) => name === "claim"))
+    for (const row of database.prepare(`SELECT * FROM ${HOLDS}`).all()) {
+      const key = `${String(row["bucket_type"])} ${String(row["canonical"])}`;
+      rows.set(`hold ${key}`, ["hold", key, row]);
+    }
   database.exec("COMMIT");
   return rows;
 }
