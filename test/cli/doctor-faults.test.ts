@@ -20,6 +20,15 @@ const ready = (parts: object): (() => Response) => {
   return () => Response.json({ status: "ok", d1: "up", last_cron_run: run, ...parts });
 };
 
+/** The metrics of an empty shard and of one that holds names. */
+const holding = (samples: Record<string, number>): Response => {
+  const lines = Object.entries(samples).flatMap(([family, value]) => [
+    `leasehold_holds${family}{shard="0"} ${family === "_limit" ? value : 0}\n`,
+    `leasehold_holds${family}{shard="1"} ${value}\n`,
+  ]);
+  return new Response(lines.join(""));
+};
+
 /** Answers requests as a proxy in front of the coordinator and the cells could. */
 function answer(
   line: CommandLine,
@@ -117,6 +126,25 @@ const plants: readonly [fault: string, check: string, state: "fail" | "warn", pl
       await line.coordinator.cron();
       return { now: () => Date.now() + 3_600_000 };
     },
+  ],
+  [
+    "a shard that holds almost as many names as it may",
+    "holds",
+    "warn",
+    (line) => spoil(line, "/metrics", () => holding({ "": 900, _of_one_cell: 400, _limit: 1_000 })),
+  ],
+  [
+    "a cell that holds almost as many names as it may",
+    "holds",
+    "warn",
+    (line) => spoil(line, "/metrics", () => holding({ "": 450, _of_one_cell: 410, _limit: 1_000 })),
+  ],
+  ["metrics without shards", "holds", "warn", (line) => spoil(line, "/metrics", () => holding({}))],
+  [
+    "metrics that can't be read",
+    "holds",
+    "fail",
+    (line) => spoil(line, "/metrics", () => new Response("", { status: 503 })),
   ],
   [
     "an address that routers refuse",

@@ -108,6 +108,17 @@ describe("finds", () => {
     });
   });
 
+  test("the shard with the most names on hold", async () => {
+    const line = await startHealthy();
+    await line.client("2").leases.begin({ creates: [create("ada")] });
+    expect((await checksOf(line)).get("holds")).toMatchObject({
+      state: "ok",
+      detail: expect.stringMatching(
+        /^shard \d+ holds 1 name, 1 for one cell; the limit is 100000, and half of it for a cell$/,
+      ),
+    });
+  });
+
   test("addresses that routers refuse, frozen cells, and cells that do not answer", async () => {
     const line = await startHealthy();
     await line.client().cells.change("2", { address: "http://cell-2.test/app" });

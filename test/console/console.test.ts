@@ -664,5 +664,6 @@ test("open leases come in pages of 50, and each of them once", async () => {
 test("the page of shards has their last scrubs", async () => {
   const text = await (await open("/console/shards", { cookie: operator })).text();
   expect(text).toContain("Last scrub of each shard");
+  expect(text).toContain("Holds limit");
   expect(text).toContain("leasehold scrub --help");
 });

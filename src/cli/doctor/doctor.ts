@@ -10,6 +10,7 @@ import type { Result } from "../output/result.ts";
 import { checkCells } from "./check-cells.ts";
 import { checkConnection } from "./check-connection.ts";
 import { checkDeployment } from "./check-deployment.ts";
+import { checkShards } from "./check-shards.ts";
 import type { Check } from "./check.ts";
 
 interface DoctorOptions {
@@ -24,7 +25,7 @@ export async function doctor(context: Context, { output, probe }: DoctorOptions)
   const checks = [...connection.checks];
   const canList = connection.isAccepted && readsEverything(keyFactsOf(key));
   if (connection.isReachable) checks.push(...(await checkDeployment(context, connection.nowMs, canList)));
-  if (canList) checks.push(...(await checkCells(context, probe)));
+  if (canList) checks.push(await checkShards(context), ...(await checkCells(context, probe)));
   const failed = checks.filter(({ state }) => state === "fail").length;
   if (output !== undefined) await writeBundle(output, bundleOf(checks, connection.version));
   return {

@@ -49,6 +49,7 @@ export async function shardsPage({ api, nowMs }: View): Promise<Page> {
           isNumber: true,
         },
         { title: "Holds", value: (shard) => of("leasehold_holds", shard), isNumber: true },
+        { title: "Holds limit", value: (shard) => of("leasehold_holds_limit", shard), isNumber: true },
         { title: "Lookups", value: (shard) => of("leasehold_lookups_total", shard), isNumber: true },
         { title: "Waiting writes", value: (shard) => of("leasehold_waiting_writes", shard), isNumber: true },
       ])}

@@ -312,7 +312,17 @@ export const families = {
   },
   leasehold_holds: {
     type: "gauge",
-    help: "Names on hold. 1000 means that many or more.",
+    help: "Names on hold.",
+    labels: shard,
+  },
+  leasehold_holds_of_one_cell: {
+    type: "gauge",
+    help: "Those for the cell with the most of them.",
+    labels: shard,
+  },
+  leasehold_holds_limit: {
+    type: "gauge",
+    help: "Names that may be on hold (`LEASEHOLD_HELD_NAMES`), half of them for one cell.",
     labels: shard,
   },
   leasehold_keys: {

@@ -98,7 +98,7 @@ export function addShard(
   part: string,
   shard: string,
   metrics: ShardMetrics,
-  { shardBytes }: Pick<Limits, "shardBytes">,
+  { shardBytes, heldNames }: Pick<Limits, "shardBytes" | "heldNames">,
 ): void {
   addPart(to, part, metrics);
   addScrub(to, part, metrics.scrub);
@@ -118,6 +118,8 @@ export function addShard(
   to.add("leasehold_record_reads", { shard }, metrics.recordReads);
   to.add("leasehold_waiting_reads", { shard }, metrics.waitingReads);
   to.add("leasehold_holds", { shard }, metrics.holds);
+  to.add("leasehold_holds_of_one_cell", { shard }, metrics.holdsOfOneCell);
+  to.add("leasehold_holds_limit", { shard }, heldNames);
 }
 
 export function addDirectory(to: Exposition, part: string, metrics: DirectoryMetrics): void {

@@ -63,6 +63,7 @@ const shard: ShardMetrics = {
   scrub: { findings: 3, endedAtMs: 2_500, rows: 41, unchecked: 4 },
   state: "reconciling",
   holds: 11,
+  holdsOfOneCell: 9,
   waitingReads: 12,
   exchanges: 13,
   exchangeDurations: { counts: [13, 0, 0, 0, 0, 0, 0, 0, 0], sumMs: 26 },
@@ -282,6 +283,8 @@ test("each number of an answer becomes a sample of its part", async () => {
   ]);
   const shardFamilies = {
     leasehold_holds: 11,
+    leasehold_holds_of_one_cell: 9,
+    leasehold_holds_limit: 100_000,
     leasehold_waiting_reads: 12,
     leasehold_exchanges: 13,
     leasehold_settles: 14,
