@@ -34,11 +34,12 @@ const gone = (change: Change): boolean => change.before !== undefined && change.
 
 /**
  * Removes records of used credentials, and changes of a cron run, which may overlap with a request. A running
- * cron has a row without an end. It deletes nothing in D1 here, because all rows are too young, and in
- * objects the audit entries that an earlier run has copied to D1. After its end, it makes alerts and their
- * messages, continues a growth, and scrubs.
+ * cron has a row without an end. It deletes in D1 the open leases that were decided, and nothing else, because
+ * all rows are too young, and in objects the audit entries that an earlier run has copied to D1. After its
+ * end, it makes alerts and their messages, continues a growth, and scrubs.
  */
-export function withoutCron(changes: readonly Change[], { state }: Pick<FuzzServer, "state">): Change[] {
+export function withoutCron(changes: readonly Change[], server: Pick<FuzzServer, "state">): Change[] {
+  const { state } = server;
   const isRunning =
     changesIn(changes, D1, "cron_runs").length > 0 ||
     state.rows(/^d1$/, "cron_runs").some(({ finished_at_ms: finished }) => finished === null);
@@ -47,8 +48,14 @@ export function withoutCron(changes: readonly Change[], { state }: Pick<FuzzServ
     change.table === "audit" && gone(change) && copied.has(change.before?.["id"]);
   return changes.filter((change) => {
     if (change.object !== D1) return !isScrub(change) && !isCopied(change);
-    return !isUse(change) && (gone(change) || !(isRunning || isAlertOrMessage(change)));
+    if (gone(change)) return !isUse(change) && !(isRunning && isDecided(change, server));
+    return !isUse(change) && !isRunning && !isAlertOrMessage(change);
   });
+}
+
+function isDecided({ table, before }: Change, server: Pick<FuzzServer, "state">): boolean {
+  const { cell_id: cell, uuid } = before ?? {};
+  return table === "open_leases" && storedLease(server, String(cell), String(uuid))?.["state"] !== "GRANTED";
 }
 
 const isScrub = ({ table, key }: Change): boolean => table === "meta" && key === "scrub";
@@ -88,8 +95,8 @@ function leaseOf(answer: Record<string, unknown>): {
   return answer["lease"] as { uuid: string; cell_id: string; counts: Record<string, number> };
 }
 
-const storedLease = (server: FuzzServer, cell: string, uuid: string): Row | undefined =>
-  server.state.rows(new RegExp(`^cell-${cell}$`), "lease").find((row) => row["lease"] === uuid);
+const storedLease = ({ state }: Pick<FuzzServer, "state">, cell: string, uuid: string): Row | undefined =>
+  state.rows(new RegExp(`^cell-${cell}$`), "lease").find((row) => row["lease"] === uuid);
 
 /** 201: a lease was created. 200: it existed before. */
 const begin: Effect = (changes, _, answer, server, status) => {
