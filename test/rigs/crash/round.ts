@@ -14,7 +14,7 @@ import { armVariables, CRON_PATH, UNNAMED, type Failpoint, type Side } from "./f
 import { LocalDatabase } from "./local-database.ts";
 import { nowMs, readRecords, type Records } from "./record.ts";
 import { Server, type HostKind, type KillTarget, type ServerOptions } from "./server.ts";
-import { judgeRecord, readStores } from "./state-files.ts";
+import { ageOutcomes, judgeRecord, readStores } from "./state-files.ts";
 import { Verifier } from "./verify.ts";
 import { recordingFetch } from "./recording-fetch.ts";
 
@@ -58,7 +58,8 @@ export const quickLimits = {
 const FLOW_BYTES = 120_000;
 /** What has not happened after this time never happens, however slow the machine is. */
 const PATIENCE_MS = 300_000;
-const PRUNE_AFTER_S = 3;
+/** The least that is allowed. */
+const PRUNE_AFTER_S = 600;
 /** Longer than a ledger's alarm usually takes to save its applied position. */
 const ALARM_MS = 6_500;
 
@@ -193,8 +194,8 @@ class Round {
     this.#clients = this.#startClients(server);
     await this.#clients.waitForRecords(2 * FLOW_BYTES);
     this.#complaints.push(...(await this.#clients.end("SIGTERM")));
-    await sleep(PRUNE_AFTER_S * 1_000 + 500);
     await server.stop();
+    ageOutcomes(join(this.#folder, "state"), 2 * PRUNE_AFTER_S * 1_000);
   }
 
   async #dieAtFailpoint(): Promise<void> {

@@ -59,6 +59,18 @@ function storedObjects(stateFolder: string, className: string): Stored[] {
   });
 }
 
+/** Makes all outcomes older, while no server runs. */
+export function ageOutcomes(stateFolder: string, ms: number): void {
+  for (const { database, part } of storedObjects(stateFolder, "CellLedger")) {
+    const file = database.location();
+    database.close();
+    const ledger = new DatabaseSync(file ?? "");
+    const sql = "UPDATE lease SET decided_at_ms = decided_at_ms - ? WHERE decided > 0";
+    ledger.prepare(part === "" ? sql : inPart(sql, part)).run(ms);
+    ledger.close();
+  }
+}
+
 /**
  * Returns the database file of a part by its name: `shard-3`, `cell-1`, `directory` or `projection`. All
  * parts of `npm run standalone` have the same file.
@@ -123,6 +135,8 @@ export interface StoredLease {
   lease: string;
   state: string;
   position: number;
+  /** 2: a fence of a lease without a running begin. */
+  decided: 0 | 1 | 2;
 }
 
 export interface Stores {
@@ -149,10 +163,12 @@ export function readStores(stateFolder: string): Stores {
   for (const ledger of storedObjects(stateFolder, "CellLedger")) {
     const cell = ledger.name.replace(/^cell-/, "");
     stores.leases.push(
-      ...rowsOf<Omit<StoredLease, "cell">>(ledger, "SELECT lease, state, position FROM lease").map((row) => ({
-        cell,
-        ...row,
-      })),
+      ...rowsOf<Omit<StoredLease, "cell">>(ledger, "SELECT lease, state, position, decided FROM lease").map(
+        (row) => ({
+          cell,
+          ...row,
+        }),
+      ),
     );
     const open = "SELECT lease, state FROM lease WHERE decided = 0";
     for (const { lease, state } of rowsOf<Record<string, string>>(ledger, open)) {
@@ -177,7 +193,10 @@ export function judgeRecord(stateFolder: string, leases: readonly StoredLease[])
     ).map((row) => [row.cell, row.position]),
   );
   d1.database.close();
-  const outdated = leases.filter(({ cell, position }) => position > (cursors.get(cell) ?? 0));
+  // D1 is told nothing of fences.
+  const outdated = leases.filter(
+    ({ cell, position, decided }) => decided < 2 && position > (cursors.get(cell) ?? 0),
+  );
   return [
     ...copies.map(({ cell, lease }) => `D1 shows lease ${lease} of cell ${cell} as granted`),
     ...outdated.slice(0, 1).map(({ cell }) => `D1's cursor of cell ${cell} is behind its ledger`),

@@ -34,8 +34,8 @@ const gone = (change: Change): boolean => change.before !== undefined && change.
 
 /**
  * Removes records of used credentials, and changes of a cron run, which may overlap with a request. A running
- * cron has a row without an end. It deletes in D1 the open leases that were decided, and nothing else, because
- * all rows are too young, and in objects the audit entries that an earlier run has copied to D1. After its
+ * cron has a row without an end. It deletes in D1 the open leases that were decided, and nothing else, as all
+ * rows are too young. In objects it deletes the audit entries that an earlier run has copied to D1. After its
  * end, it makes alerts and their messages, continues a growth, and scrubs.
  */
 export function withoutCron(changes: readonly Change[], server: Pick<FuzzServer, "state">): Change[] {

@@ -52,8 +52,8 @@ export class Soak {
   };
   /** The minute from which the coordinator was not disturbed. */
   undisturbedFromMinute = 0;
-  /** The retention of outcomes. After that time the files should not grow. */
-  readonly retentionS: number;
+  /** The retention of outcomes, the least that is allowed. After that time the files should not grow. */
+  readonly retentionS = 600;
   readonly #random: Random;
   readonly #startedAtMs = nowMs();
   readonly #initial = new Map<string, string>();
@@ -69,8 +69,6 @@ export class Soak {
   constructor(options: SoakOptions) {
     this.options = options;
     this.#random = new Random(options.seed, "soak");
-    // Short enough that outcomes are kept, copied and pruned several times in a run.
-    this.retentionS = Math.round(Math.min(300, Math.max(60, options.minutes * 8)));
   }
 
   async run(): Promise<void> {
