@@ -1,10 +1,12 @@
 /**
  * All rows of all objects and of D1, read from their files while the server runs, independently of its
- * answers.
+ * answers. `npm start` has a file for each. The standalone server has one file for all of them, in which the
+ * tables of an object begin with its name (`cell-7/lease`).
  */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { inPart } from "../../../src/node-host/part-tables.ts";
 import { HOLDS } from "../../support/holds.ts";
 import { isStandalone } from "./hosts.ts";
 
@@ -38,8 +40,10 @@ interface OpenDatabase {
   database: DatabaseSync;
   version: StatementSync;
   seen: number;
+  /** What has the tables without an object in their names. */
   object: string;
-  rows: Map<string, [table: string, key: string, row: Row]>;
+  /** A table's name is as in the file. */
+  rows: Map<string, [name: string, key: string, row: Row]>;
 }
 
 export class StateOnDisk {
@@ -56,7 +60,7 @@ export class StateOnDisk {
    */
   changes(): Change[] {
     const { d1 = [], objects = [] } = Object.groupBy(this.#files(), (file) =>
-      this.#isD1(file) ? "d1" : "objects",
+      this.#hasD1(file) ? "d1" : "objects",
     );
     const changes = this.#changesIn(d1);
     for (;;) {
@@ -82,10 +86,11 @@ export class StateOnDisk {
   /** The rows of a table in matching objects, as of the last `changes()`. */
   rows(object: RegExp, table: string): Row[] {
     const found: Row[] = [];
-    for (const each of this.#open.values()) {
-      if (!object.test(each.object)) continue;
-      for (const [its, , row] of each.rows.values()) if (its === table) found.push(row);
-    }
+    for (const each of this.#open.values())
+      for (const [name, , row] of each.rows.values()) {
+        const its = splitName(name, each.object);
+        if (its.table === table && object.test(its.object)) found.push(row);
+      }
     return found;
   }
 
@@ -116,14 +121,14 @@ export class StateOnDisk {
     );
   }
 
-  #isD1(file: string): boolean {
-    return file.startsWith(join(this.#folder, isStandalone ? "projection." : "d1"));
+  #hasD1(file: string): boolean {
+    return isStandalone || file.startsWith(join(this.#folder, "d1"));
   }
 
   #openFirst(file: string): Change[] {
     const database = new DatabaseSync(file, { readOnly: true, timeout: 120_000 });
     const version = database.prepare("PRAGMA data_version");
-    const object = this.#isD1(file) ? D1 : "";
+    const object = this.#hasD1(file) ? D1 : "";
     const opened: OpenDatabase = { database, version, seen: versionOf(version), object, rows: new Map() };
     this.#open.set(file, opened);
     return this.#readAgain(opened);
@@ -133,21 +138,27 @@ export class StateOnDisk {
     const before = known.rows;
     known.rows = readRows(known.database);
     if (known.object !== D1) known.object = nameOf(known.rows);
-    const { object } = known;
     const changes: Change[] = [];
-    for (const [id, [table, key, row]] of known.rows) {
+    for (const [id, [name, key, row]] of known.rows) {
       const was = before.get(id)?.[2];
       if (was === undefined || JSON.stringify(was) !== JSON.stringify(row))
-        changes.push({ object, table, key, before: was, after: row });
+        changes.push({ ...splitName(name, known.object), key, before: was, after: row });
     }
-    for (const [id, [table, key, row]] of before) {
-      if (!known.rows.has(id)) changes.push({ object, table, key, before: row, after: undefined });
+    for (const [id, [name, key, row]] of before) {
+      if (!known.rows.has(id))
+        changes.push({ ...splitName(name, known.object), key, before: row, after: undefined });
     }
     return changes;
   }
 }
 
 const versionOf = (statement: StatementSync): number => Number(statement.get()?.["data_version"]);
+
+/** Returns the object and the table of a name in a file. */
+function splitName(name: string, fileObject: string): Pick<Change, "object" | "table"> {
+  const [table = "", object = fileObject] = name.split("/").toReversed();
+  return { object, table };
+}
 
 function readRows(database: DatabaseSync): OpenDatabase["rows"] {
   const rows: OpenDatabase["rows"] = new Map();
@@ -159,23 +170,26 @@ function readRows(database: DatabaseSync): OpenDatabase["rows"] {
         "NOT GLOB '_cf_*' AND name NOT GLOB 'sqlite_*'",
     )
     .all();
-  for (const { name } of tables) {
-    const table = String(name);
+  for (const { name: found } of tables) {
+    const name = String(found);
+    const { object, table } = splitName(name, "");
     const columns = database
-      .prepare(`SELECT name FROM pragma_table_info('${table}') WHERE pk > 0 ORDER BY pk`)
+      .prepare(`SELECT name FROM pragma_table_info('${name}') WHERE pk > 0 ORDER BY pk`)
       .all();
-    for (const row of database.prepare(`SELECT * FROM "${table}"`).all()) {
+    for (const row of database.prepare(`SELECT * FROM "${name}"`).all()) {
       const key = columns.map(({ name: column }) => String(row[String(column)])).join(" ");
       const kept = keptOf(table, row);
-      if (kept !== undefined) rows.set(`${table} ${key}`, [table, key, kept]);
+      if (kept !== undefined) rows.set(`${name} ${key}`, [name, key, kept]);
+    }
+    if (table !== "claim") continue;
+    // The log has the holds of a shard. They are shown as the rows of a table.
+    const holds = `SELECT * FROM ${HOLDS}`;
+    const shown = name.replace("claim", "hold");
+    for (const row of database.prepare(object === "" ? holds : inPart(holds, object)).all()) {
+      const key = `${String(row["bucket_type"])} ${String(row["canonical"])}`;
+      rows.set(`${shown} ${key}`, [shown, key, row]);
     }
   }
-  // The log has the holds of a shard. They are shown as the rows of a table.
-  if (tables.some(({ name }) => name === "claim"))
-    for (const row of database.prepare(`SELECT * FROM ${HOLDS}`).all()) {
-      const key = `${String(row["bucket_type"])} ${String(row["canonical"])}`;
-      rows.set(`hold ${key}`, ["hold", key, row]);
-    }
   database.exec("COMMIT");
   return rows;
 }
