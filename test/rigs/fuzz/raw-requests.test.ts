@@ -448,7 +448,7 @@ const IDLE_HEADERS: readonly [string, string][] = [
   ["upgrade-insecure-requests", "1"],
 ];
 
-const VARYING_TIMES = /"(request_id|last_pulled_at|as_of|expires_at)":"[^"]*"/g;
+const VARYING_TIMES = /"(request_id|last_pulled_at|complete_through|as_of|expires_at)":"[^"]*"/g;
 
 /** Removes what differs between two equal calls. */
 const steady = ({ status, text }: Received): string =>
