@@ -55,7 +55,7 @@ export function withoutCron(changes: readonly Change[], server: Pick<FuzzServer,
 
 function isDecided({ table, before }: Change, server: Pick<FuzzServer, "state">): boolean {
   const { cell_id: cell, uuid } = before ?? {};
-  return table === "open_leases" && storedLease(server, String(cell), String(uuid))?.["state"] !== "GRANTED";
+  return table === "open_leases" && storedLease(server, String(cell), String(uuid))?.["decided"] === 1;
 }
 
 const isScrub = ({ table, key }: Change): boolean => table === "meta" && key === "scrub";
