@@ -15,7 +15,7 @@ import {
 } from "./hold-entries.ts";
 import { executionKey, type Holding, type HoldRow } from "./rows.ts";
 
-/** The most holds of entries whose text is in memory, once it is written. */
+/** How many holds the cached entries may have in all. */
 const CACHED_HOLDS = 10_000;
 
 /** An entry of the log of which a name is still held. */
@@ -62,9 +62,9 @@ interface HoldsOfRow {
 export const FIRST_HOLD: HoldPosition = [0, 0];
 
 /**
- * The names that a shard holds. The log has all that is known of them. The memory has the entry that holds
- * each name, where it is in the log, and what the entries that were used last have there. A transaction that
- * fails ends the instance, so no later one sees what the log has not.
+ * The names that a shard holds. Everything about them is in the log. In memory are the entry that holds each
+ * name, the place of that entry in the log, and a cache of entries that were made or read. A transaction that
+ * fails ends the instance, so no later one sees what the log lacks.
  *
  * Entries have an order, which never changes: `since`, then `part`. New ones come last, so a scan that has
  * passed a position misses no older hold.
@@ -78,7 +78,7 @@ export class HeldNames {
   #size = 0;
   /** In the order of their rows in the log. */
   readonly #written = new Set<HeldEntry>();
-  /** The written entries with `stored`. Those that were read first are the first. */
+  /** The written entries with `stored`, the oldest first. */
   readonly #cached = new Set<HeldEntry>();
   #cachedHolds = 0;
   #writtenLength = 0;
@@ -155,18 +155,16 @@ export class HeldNames {
   }
 
   /**
-   * Reads from the log what an entry in use has. Returns the holds that have not ended, and the names that
-   * the log has not, or has with another cell, time or kind.
+   * Compares an entry in use with the log. Returns its holds that have not ended, and the names that the log
+   * lacks, or has with another cell, time or kind.
    */
   check(entry: HeldEntry): { holds: HoldRow[]; missing: string[] } {
-    const { since, part, cell } = entry;
-    const read = this.#read(entry);
-    const stored = read?.[0] === since && read[1] === part ? read : undefined;
+    const { cell } = entry;
+    const stored = this.#readAgain(entry);
     const rows = new Map(stored?.[9].map((name, index): [string, HoldRow] => [name, holdRow(stored, index)]));
     const holds: HoldRow[] = [];
     const missing: string[] = [];
-    for (const name of namesOf(entry)) {
-      if (this.#byName.get(name) !== entry) continue;
+    for (const name of this.namesIn(entry)) {
       const row = rows.get(name);
       const isSame = row?.cell === cell && row.held_at_ms === entry.held_at_ms;
       if (isSame && row.kind === this.holding(name)?.kind) holds.push(row);
@@ -322,11 +320,16 @@ export class HeldNames {
 
   #storedOf(entry: HeldEntry): StoredEntry {
     if (entry.stored !== undefined) return entry.stored;
-    const stored = this.#read(entry);
-    if (stored?.[0] !== entry.since || stored[1] !== entry.part)
-      throw new Error(`the log has lost entry ${idOf(entry)}`);
+    const stored = this.#readAgain(entry);
+    if (stored === undefined) throw new Error(`the log has lost entry ${idOf(entry)}`);
     this.#keep(entry, stored);
     return stored;
+  }
+
+  /** Reads an entry from the log. Undefined: the log has lost it. */
+  #readAgain(entry: HeldEntry): StoredEntry | undefined {
+    const stored = this.#read(entry);
+    return stored?.[0] === entry.since && stored[1] === entry.part ? stored : undefined;
   }
 
   #keep(entry: HeldEntry, stored: StoredEntry): void {
@@ -416,10 +419,10 @@ function replay(rows: Iterable<HoldsOfRow>, byName: Map<string, HeldEntry>): Ite
   return found.values();
 }
 
-/** The characters of a name that take as much memory as all else that is kept of it. */
+/** For each so many characters, a name counts once more. */
 const NAME_CHARACTERS = 128;
 
-/** Returns how many names of ordinary length take as much memory as a name. */
+/** Returns how many short names take as much memory as a name, which has its type in front. */
 const roomOf = (name: string): number => 1 + Math.floor(name.length / NAME_CHARACTERS);
 
 const namesOf = ({ names }: HeldEntry): readonly string[] => (typeof names === "string" ? [names] : names);

@@ -3,9 +3,9 @@ import type { BucketKey, HoldPosition } from "../messages.ts";
 import type { Sql } from "../ports.ts";
 import { FIRST_HOLD } from "./held-names.ts";
 import { ManyRows } from "./many-rows.ts";
-import { bucketOf, bucketText, type ClaimRow } from "./rows.ts";
+import { bucketOf, bucketText } from "./rows.ts";
 import type { ShardLog } from "./shard-log.ts";
-import { insertClaims } from "./store.ts";
+import { claimsOn, insertClaims } from "./store.ts";
 
 /**
  * The names that will move and have changed since the growth began. It is empty while no growth runs. A
@@ -35,10 +35,6 @@ export const FIRST_NAME: NameCursor = ["claim", -1, ""];
 
 export type ChangedName = BucketKey & { change: number };
 
-const READ_CLAIMS = new ManyRows(
-  2,
-  (rows) => `SELECT * FROM claim WHERE (bucket_type, canonical) IN (VALUES ${rows})`,
-);
 const DELETE_CLAIMS = new ManyRows(
   2,
   (rows) => `DELETE FROM claim WHERE (bucket_type, canonical) IN (VALUES ${rows})`,
@@ -86,12 +82,7 @@ export class MovedNames {
 
   /** Returns all that is stored about names. */
   read(keys: readonly BucketKey[]): MovedName[] {
-    const claims = new Map(
-      READ_CLAIMS.all<ClaimRow>(this.#sql, keys.map(pairOf)).map((row) => [
-        bucketText(row.bucket_type, row.canonical),
-        row,
-      ]),
-    );
+    const claims = claimsOn(this.#sql, keys);
     return keys.map(({ type, canonical }) => {
       const name = bucketText(type, canonical);
       const hold = this.#log.held.on(name) ?? null;

@@ -3,9 +3,9 @@ import type { Sql } from "../ports.ts";
 import { compareBytes } from "../source-order.ts";
 import { nameOf } from "./hold-entries.ts";
 import type { HeldEntry, HeldNames } from "./held-names.ts";
-import { ManyRows } from "./many-rows.ts";
 import { comparePositions } from "./record.ts";
-import { bucketText, type ArrivingHoldRow, type ClaimRow, type HoldRow } from "./rows.ts";
+import type { ArrivingHoldRow, ClaimRow, HoldRow } from "./rows.ts";
+import { claimsOn } from "./store.ts";
 
 /** Sorts after every source order: they all begin with 0 or 1. */
 export const SOURCE_ORDER_END = "2";
@@ -90,12 +90,6 @@ export function digestStatement(types: WantedTypes): string {
 export const positionStatement = `SELECT source_order, bucket_type, canonical FROM claim WHERE ${IN_RANGE}
    ORDER BY source_order, bucket_type, canonical LIMIT 1 OFFSET ?`;
 
-const CLAIM_ORDERS = new ManyRows(
-  2,
-  (keys) => `SELECT bucket_type, canonical, source_type, source_order FROM claim
-    WHERE (bucket_type, canonical) IN (VALUES ${keys})`,
-);
-
 /**
  * What reads many claims or holds. Each read visits a number of them that its caller bounds (M7): the claims
  * between two positions, where the second one comes from `claimPosition`, or some entries of held names.
@@ -166,12 +160,11 @@ export class ScanStore {
       const order = row?.source_type === sourceType ? row.source_order : null;
       return order !== null && compareBytes(order, from) > 0 && compareBytes(order, to) <= 0 ? order : null;
     };
-    const changing = holds.filter(({ kind }) => kind !== "create");
-    const claims = new Map(
-      CLAIM_ORDERS.all<Pick<ClaimRow, "bucket_type" | "canonical" | "source_type" | "source_order">>(
-        this.#sql,
-        changing.map(({ bucket_type: type, canonical }) => [type, canonical]),
-      ).map((row) => [bucketText(row.bucket_type, row.canonical), row]),
+    const claims = claimsOn(
+      this.#sql,
+      holds.flatMap(({ kind, bucket_type: type, canonical }) =>
+        kind === "create" ? [] : [{ type, canonical }],
+      ),
     );
     return holds
       .map((hold) => ({ ...hold, next: within(hold), present: within(claims.get(nameOf(hold))) }))

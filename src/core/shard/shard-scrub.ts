@@ -16,7 +16,6 @@ import { FIRST_HOLD } from "./held-names.ts";
 import type { Inquirer } from "./inquirer.ts";
 import type { AskedHold } from "./inquiry-queue.ts";
 import type { RangeHoldRow, RangeHolds } from "./range-holds.ts";
-import { ManyRows } from "./many-rows.ts";
 import type { ReadQueue } from "./read-queue.ts";
 import {
   faultsOfClaim,
@@ -27,7 +26,7 @@ import {
   type RowContext,
 } from "./row-checks.ts";
 import { bucketOf, bucketText, executionKey, type ClaimRow, type HoldRow } from "./rows.ts";
-import type { ShardStore } from "./store.ts";
+import { claimsOn, type ShardStore } from "./store.ts";
 import type { ShardLog } from "./shard-log.ts";
 
 /** The rows that are read and checked without a pause. */
@@ -58,12 +57,6 @@ export const scrubStatements: Readonly<Record<Exclude<ShardTable, "holds">, stri
   range_holds: `SELECT * FROM range_hold
     WHERE (scope, from_cell) > (?, ?) ORDER BY scope, from_cell LIMIT ?`,
 };
-
-const CLAIM_EPOCHS = new ManyRows(
-  2,
-  (keys) => `SELECT bucket_type, canonical, cell, epoch FROM claim
-    WHERE (bucket_type, canonical) IN (VALUES ${keys})`,
-);
 
 /** What was read in one turn. */
 interface Piece {
@@ -174,11 +167,9 @@ export class ShardScrub {
     const { entries, count, next } = held.after(behind, limit);
     const checked = entries.map((entry) => ({ entry, ...held.check(entry) }));
     const holds = checked.flatMap((each) => each.holds);
-    const claims = new Map(
-      CLAIM_EPOCHS.all<Pick<ClaimRow, "bucket_type" | "canonical" | "cell" | "epoch">>(
-        this.#part.ports.sql,
-        holds.map(({ bucket_type: type, canonical }) => [type, canonical]),
-      ).map((row) => [bucketText(row.bucket_type, row.canonical), row]),
+    const claims = claimsOn(
+      this.#part.ports.sql,
+      holds.map(({ bucket_type: type, canonical }) => ({ type, canonical })),
     );
     const faultsOf = (row: HoldRow): ScrubKind[] => {
       const claim = claims.get(bucketText(row.bucket_type, row.canonical));

@@ -96,6 +96,20 @@ export function insertClaims(sql: Sql, claims: readonly ClaimRow[]): void {
   );
 }
 
+const READ_CLAIMS = new ManyRows(
+  2,
+  (keys) => `SELECT * FROM claim WHERE (bucket_type, canonical) IN (VALUES ${keys})`,
+);
+
+/** Returns the claims on these keys, by `bucketText`. */
+export function claimsOn(sql: Sql, keys: readonly BucketKey[]): Map<string, ClaimRow> {
+  const rows = READ_CLAIMS.all<ClaimRow>(
+    sql,
+    keys.map(({ type, canonical }) => [type, canonical]),
+  );
+  return new Map(rows.map((row) => [bucketText(row.bucket_type, row.canonical), row]));
+}
+
 const DELETE_CLAIMS = new ManyRows(
   2,
   (keys) => `DELETE FROM claim WHERE (bucket_type, canonical) IN (VALUES ${keys})

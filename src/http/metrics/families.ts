@@ -312,7 +312,7 @@ export const families = {
   },
   leasehold_holds: {
     type: "gauge",
-    help: "Names on hold.",
+    help: "Names on hold. A long name counts as several.",
     labels: shard,
   },
   leasehold_holds_of_one_cell: {

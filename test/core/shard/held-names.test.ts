@@ -10,7 +10,7 @@ import { executionKey, bucketOf, type HoldRow } from "../../../src/core/shard/ro
 import { shardSchema } from "../../../src/core/shard/schema.ts";
 import { ShardLog } from "../../../src/core/shard/shard-log.ts";
 import { sourceOrder } from "../../../src/core/source-order.ts";
-import { HOLDS } from "../../support/holds.ts";
+import { DESTROY, HOLDS } from "../../support/holds.ts";
 import { NodeSql } from "../../support/node-sql.ts";
 import { privateField, privatePath } from "../../support/private-fields.ts";
 import { seeded } from "../../support/seeded.ts";
@@ -39,7 +39,7 @@ function holdOf(epoch: number, name: string, details: Details = {}): HoldRow {
   const id = `id-${epoch}-${canonical.slice(0, 40)}`;
   const isTyped = epoch % 2 === 0;
   return kind === "destroy"
-    ? { ...own, ...NOTHING }
+    ? { ...DESTROY, ...own }
     : {
         ...own,
         uuid: `uuid-${epoch}`,
@@ -52,17 +52,6 @@ function holdOf(epoch: number, name: string, details: Details = {}): HoldRow {
         scope,
       };
 }
-
-const NOTHING = {
-  uuid: null,
-  value: null,
-  subject_type: null,
-  subject_id: null,
-  source_type: null,
-  source_id: null,
-  source_order: null,
-  scope: null,
-};
 
 /** What the holds of a shard must be. Each item has some holds of one execution, in the order of scans. */
 class Model {

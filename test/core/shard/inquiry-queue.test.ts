@@ -2,26 +2,15 @@
 import { expect, test } from "vitest";
 import { InquiryQueue, isRange, type AskedHold } from "../../../src/core/shard/inquiry-queue.ts";
 import { executionKey, type HoldRow } from "../../../src/core/shard/rows.ts";
+import { DESTROY } from "../../support/holds.ts";
 
 const hold = (epoch: number, canonical = `name-${epoch}`): HoldRow => ({
-  bucket_type: 1,
+  ...DESTROY,
   canonical,
-  kind: "destroy",
-  cell: "1",
   lease: `lease-${epoch}`,
   incarnation: 1,
   counter: epoch,
   epoch,
-  held_at_ms: 0,
-  uuid: null,
-  value: null,
-  subject_type: null,
-  subject_id: null,
-  source_type: null,
-  source_id: null,
-  source_order: null,
-  scope: null,
-  granted_by: null,
 });
 
 /** A queue whose messages are answered by hand, each with its number. */
