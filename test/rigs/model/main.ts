@@ -99,7 +99,8 @@ async function checkAll(runs: readonly (BaseRun | VariantRun)[], folder: string)
 /** Fails if no variant breaks a property, because such a property may be impossible to break. */
 async function refuseUnexpected(): Promise<void> {
   const expected = new Set(variants.map((variant) => variant.expected));
-  const named = await Promise.all((["lease.pml", "route.pml", "holds.pml"] as const).map(propertyNames));
+  const models = ["lease.pml", "route.pml", "holds.pml", "ledger.pml"] as const;
+  const named = await Promise.all(models.map(propertyNames));
   const properties = [...named.flatMap((names) => [...names.values()]), CYCLE];
   const unexpected = properties.filter((property) => !expected.has(property));
   if (unexpected.length > 0) throw new Error(`no variant expects ${unexpected.join(", ")}`);

@@ -9,7 +9,7 @@ export const CYCLE: Violation = "endless cycle";
 
 export interface ModelRun {
   name: string;
-  model: "lease.pml" | "contend.pml" | "route.pml" | "holds.pml";
+  model: "lease.pml" | "contend.pml" | "route.pml" | "holds.pml" | "ledger.pml";
   /** `states` checks safety. `cycles` checks that nothing goes on for ever. */
   search: "states" | "cycles";
   /** The preprocessor definitions of its bounds. */
@@ -47,6 +47,7 @@ const lease = { model: "lease.pml", search: "states" } as const;
 const ends = { model: "lease.pml", search: "cycles" } as const;
 const routing = { model: "route.pml", search: "states" } as const;
 const log = { model: "holds.pml", search: "states" } as const;
+const rows = { model: "ledger.pml", search: "states" } as const;
 const contention = { model: "contend.pml", search: "cycles" } as const;
 
 export const bases: readonly BaseRun[] = [
@@ -206,6 +207,13 @@ export const bases: readonly BaseRun[] = [
     description: "the same with three prepares or ends in a transaction",
   },
   {
+    name: "ledger",
+    ...rows,
+    bounds: ["LEASES=3"],
+    least: 51_000,
+    description: "what a ledger knows to be unfinished, with three leases",
+  },
+  {
     name: "safety-plain",
     size: "whole",
     ...lease,
@@ -269,6 +277,14 @@ export const bases: readonly BaseRun[] = [
     bounds: [...attempts(2, 0), ...ONE_FAULTY, ...DOUBLED, "PROGRESS", "REDUCED"],
     least: 3_000_000,
     description: "the same, prepares arrive twice",
+  },
+  {
+    name: "ledger-4",
+    size: "full",
+    ...rows,
+    bounds: ["LEASES=4"],
+    least: 3_700_000,
+    description: "what a ledger knows to be unfinished, with four leases",
   },
 ];
 
@@ -936,5 +952,131 @@ export const variants: readonly VariantRun[] = [
     expected: "hold_invented",
     description:
       "erasure removes a name from `ended`, but not from the entry of a piece that holds another one",
+  },
+  {
+    name: "decide-clears",
+    rule: "C3",
+    ...rows,
+    bounds: ["LEASES=2"],
+    off: "C3_DECIDE_CLEARS",
+    expected: "decision_unread",
+    description: "a decision clears `pending`",
+  },
+  {
+    name: "marks-granted",
+    rule: "C3",
+    ...rows,
+    bounds: ["LEASES=2"],
+    off: "C3_MARKS_GRANTED",
+    expected: "decision_unread",
+    description: "an advance marks granted leases, but not decisions that are open",
+  },
+  {
+    name: "clears-sent",
+    rule: "C3",
+    ...rows,
+    bounds: ["LEASES=2"],
+    off: "C3_CLEARS_SENT",
+    expected: "decision_unread",
+    description: "an advance clears a decision that was sent, but not confirmed",
+  },
+  {
+    name: "advances-unread",
+    rule: "R1",
+    ...rows,
+    bounds: ["LEASES=2"],
+    off: "R1_ADVANCES_UNREAD",
+    expected: "lease_unread",
+    description: "an advance passes a row that was inserted after it had read the rows",
+  },
+  {
+    name: "drops-above",
+    rule: "C3",
+    ...rows,
+    bounds: ["LEASES=2"],
+    off: "C3_DROPS_ABOVE",
+    expected: "decision_unsent",
+    description: "memory drops a decision that is not in the index",
+  },
+  {
+    name: "marks-decided",
+    rule: "R1",
+    ...rows,
+    bounds: ["LEASES=2"],
+    off: "R1_MARKS_DECIDED",
+    expected: "lease_unread",
+    description: "an advance marks decisions that are open, but not granted leases",
+  },
+  {
+    name: "reads-pending",
+    rule: "R1",
+    ...rows,
+    bounds: ["LEASES=2"],
+    off: "R1_READS_PENDING",
+    expected: "lease_unread",
+    description: "a start reads only the pending rows",
+  },
+  {
+    name: "reads-above",
+    rule: "R1",
+    ...rows,
+    bounds: ["LEASES=2"],
+    off: "R1_READS_ABOVE",
+    expected: "lease_unread",
+    description: "a start reads only the rows above `through`",
+  },
+  {
+    name: "forgets-pending",
+    rule: "S1",
+    ...rows,
+    bounds: ["LEASES=2"],
+    off: "S1_FORGETS_PENDING",
+    expected: "decision_forgotten",
+    description: "an outcome is forgotten although its row is pending",
+  },
+  {
+    name: "forgets-above",
+    rule: "S1",
+    ...rows,
+    bounds: ["LEASES=2"],
+    off: "S1_FORGETS_ABOVE",
+    expected: "decision_forgotten",
+    description: "an outcome above `through` is forgotten",
+  },
+  {
+    name: "gone-above",
+    rule: "S2",
+    ...rows,
+    bounds: ["LEASES=2"],
+    off: "S2_GONE_ABOVE",
+    expected: "committed_gone",
+    description: "an inquiry about a decision above `through` is answered `gone`",
+  },
+  {
+    name: "last-created",
+    rule: "H1",
+    ...rows,
+    bounds: ["LEASES=2"],
+    off: "H1_LAST_CREATED",
+    expected: "position_repeated",
+    description: "a start ignores the positions of decisions",
+  },
+  {
+    name: "advances-less",
+    rule: "H1",
+    ...rows,
+    bounds: ["LEASES=2"],
+    off: "H1_ADVANCES_LESS",
+    expected: "position_repeated",
+    description: "an advance stops below the last position, and decisions have positions above it",
+  },
+  {
+    name: "fence-not-noted",
+    rule: "H1",
+    ...rows,
+    bounds: ["LEASES=2"],
+    off: "H1_FENCE_NOT_NOTED",
+    expected: "position_repeated",
+    description: "a fence above `through` is deleted, and its position is not stored",
   },
 ];
