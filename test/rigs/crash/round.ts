@@ -373,7 +373,7 @@ class Round {
     }
     await this.#stop(server);
     const state = join(this.#folder, "state");
-    this.#complaints.push(...judgeRecord(state, readStores(state).leases));
+    this.#complaints.push(...judgeRecord(state));
   }
 
   /**
