@@ -42,11 +42,8 @@ export class LeaseFiller {
     this.#incarnation = raiseIncarnation(sql, randomUUID(), this.#positions.last + 1);
   }
 
-  /**
-   * Writes leases that are committed and applied by every shard, so their batches are no longer stored.
-   * Returns the position of the last one.
-   */
-  async decided(count: number): Promise<number> {
+  /** Writes leases that are committed and applied by every shard, so their batches are no longer stored. */
+  async decided(count: number): Promise<void> {
     await inSteps(count, (from, to) => {
       this.#sql.transaction([], () => {
         for (let index = from; index < to; index += 1) this.#store.insert(this.#decidedRow(index / count));
@@ -54,7 +51,6 @@ export class LeaseFiller {
         return null;
       });
     });
-    return this.#store.lastDecidedPosition();
   }
 
   /** Writes granted leases, each with one create, and the hold in the shard of its name. */

@@ -1,6 +1,6 @@
 import { fillClaims } from "./fill-claims.ts";
 import { CELL, LeaseFiller } from "./fill-leases.ts";
-import { openProjection, openObjects, type FileSql } from "./objects.ts";
+import { openObjects, type FileSql } from "./objects.ts";
 import { setUp, type Keys } from "./set-up.ts";
 import { cellIds, type Variant } from "./variants.ts";
 
@@ -18,28 +18,17 @@ export async function fill(stateFolder: string, variant: Variant): Promise<Keys>
   const shards = shardNames.flatMap((name) => shardsByName.get(name) ?? []);
   await fillClaims(shards, variant);
   const ledger = ledgersByName.get(`cell-${CELL}`);
-  if (ledger !== undefined) await fillLeases(stateFolder, ledger, shards, variant);
+  if (ledger !== undefined) await fillLeases(ledger, shards, variant);
   for (const sql of [...shards, ...ledgersByName.values()]) sql.close();
   return keys;
 }
 
 async function fillLeases(
-  stateFolder: string,
   ledger: FileSql,
   shards: readonly FileSql[],
   { decided, outstanding }: Variant,
 ): Promise<void> {
   const filler = new LeaseFiller(ledger);
-  if (decided > 0) setCursor(stateFolder, await filler.decided(decided));
+  await filler.decided(decided);
   await filler.outstanding(outstanding, shards);
-}
-
-/**
- * Sets the cron's saved position behind the decided leases. Otherwise the cron would copy them during the
- * measurement. The copies in D1 are left out.
- */
-function setCursor(stateFolder: string, position: number): void {
-  const record = openProjection(stateFolder);
-  record.all("UPDATE cells SET pulled_position = ? WHERE cell_id = ?", position, CELL);
-  record.close();
 }

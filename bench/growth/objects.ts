@@ -72,13 +72,6 @@ export function openObjects(
   return opened;
 }
 
-/** Opens the only file of D1. */
-export function openProjection(stateFolder: string): FileSql {
-  const [path] = databasesIn(join(stateFolder, "storage", "d1", "miniflare-D1DatabaseObject"));
-  if (path === undefined) throw new Error("the state has no D1 database");
-  return new FileSql(path);
-}
-
 const databasesIn = (folder: string): string[] =>
   readdirSync(folder)
     .filter((name) => name.endsWith(".sqlite") && !name.startsWith("metadata"))

@@ -878,23 +878,31 @@ export interface OpenLease {
   counts: LeaseCounts;
 }
 
-/** Asks for the changes of leases that the projection lacks. */
+/**
+ * A lease that the projection has. Two leases may have the same created position if their ledger went back.
+ */
+export type KnownLease = [createdPosition: number, lease: string];
+
+/** Compares the leases that the projection has with those that are open, in a range of created positions. */
 export interface Pull extends Envelope {
-  /** The projection has all changes up to this position. */
-  afterPosition: number;
-  /** The changes that one page may read. */
+  after: number;
+  /** The end of the range. Null: it has none. */
+  through: number | null;
+  /** All leases that the projection has in this range. */
+  has: KnownLease[];
+  /** The open leases that one page may read. */
   limit: number;
 }
 
 export interface PullAnswer extends SeesDirectory {
   /** The ledger's newest point, for D1 to remember (H2). Null before its first change. */
   point: HistoryPoint | null;
+  /** The leases that are open and that the projection lacks. */
   granted: OpenLease[];
-  /** The created positions of leases that were granted up to `afterPosition` and have been decided since. */
+  /** The created positions of those that the projection has and that are not open. */
   decided: number[];
-  /** This page and the pages before it contain every change up to this position. */
-  throughPosition: number;
-  more: boolean;
+  /** The end of the range that was compared, which may be shorter. Null: nothing is left to compare. */
+  through: number | null;
 }
 
 /** Sent after the pull. */

@@ -235,6 +235,10 @@ ALTER TABLE \`cron_runs\` DROP COLUMN \`leases_pruned\`;--> statement-breakpoint
 UPDATE \`cells\` SET \`pulled_position\` = 0;--> statement-breakpoint
 UPDATE \`cells\` SET \`last_pulled_at_ms\` = NULL;`,
   },
+  {
+    name: "0010_compared_leases.sql",
+    sql: "ALTER TABLE `cells` DROP COLUMN `pulled_position`;",
+  },
 ];
 
 /**

@@ -26,8 +26,8 @@ export interface CronRun {
 /** They are enough for the marks of the cells, the run's own row, and second attempts. */
 export const END_STATEMENTS = 100;
 
-/** The most statements that write a page of a pull. */
-const PAGE_STATEMENTS = 3;
+/** The most statements of a page of a pull: one reads what D1 has, the others write. */
+const PAGE_STATEMENTS = 4;
 
 /** Whether the run may still request a page, and write it after all those that are under way. */
 export const hasRoom = ({ database, deadlineMs, limits, reservedStatements, runtime }: CronRun): boolean =>

@@ -3,7 +3,7 @@ import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
 import type { Cell, Snapshot } from "../core/directory/messages.ts";
 import type { Growth } from "../core/growth/messages.ts";
-import { MESSAGE_VERSION, type HistoryPoint, type ShardWork } from "../core/messages.ts";
+import { MESSAGE_VERSION, type HistoryPoint, type KnownLease, type ShardWork } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { configOf, type Env } from "../env.ts";
 import { KnownPlacement } from "../objects/known-placement.ts";
@@ -24,6 +24,7 @@ import { CALL_TIMEOUT_MS, END_STATEMENTS, type CronRun } from "./cron-run.ts";
 import { isLostBy } from "./lost-part.ts";
 import { settleOperations } from "./operations.ts";
 import { cells, cronRuns } from "./schema.ts";
+import { knownLeases, knownPage } from "./pull.ts";
 import { scrub, scrubbedParts } from "./scrub.ts";
 import { visitLedgers, type Visit, type VisitTarget } from "./visits.ts";
 import { notify, statementsOfWebhooks } from "./webhooks/notify.ts";
@@ -45,10 +46,13 @@ const RUN_MS = 45_000;
 /** How long D1 has the row of a run: a week. */
 const KEPT_RUNS_MS = 604_800_000;
 
-/** A cell's cursor, as D1 has it. */
-interface CellCursor {
+/** The leases of a cell that a run reads with the list of cells, so that most cells need no other query. */
+const FIRST_ROWS = 50;
+
+/** What D1 has of a cell. */
+interface CellCopy {
   cell: string;
-  position: number;
+  has: KnownLease[];
   seen: HistoryPoint | null;
   visitedAtMs: number | null;
   locationHint: string | null;
@@ -58,7 +62,7 @@ interface CellCursor {
 
 /**
  * Copies the directory and all ledgers into D1, and wakes every ledger and shard (M3). Runs may be missed,
- * late, repeated or overlapping; each continues from the cursors in D1. If D1 is down, the ledgers are still
+ * late, repeated or overlapping; each compares what D1 has. If D1 is down, the ledgers are still
  * woken. An error of one cell doesn't stop the others.
  */
 export async function runCron(
@@ -93,11 +97,12 @@ export async function runCron(
   const watch = new DirectoryWatch(run);
   const directory = await watch.readSnapshot();
   const mirrored = directory.ok ? await mirrorSnapshot(database, directory.value) : directory;
-  const cursors = await database.run("read cells", (orm) =>
+  const firstRows = Math.min(FIRST_ROWS, limits.pullRows);
+  const copies = await database.run("read cells", (orm) =>
     orm
       .select({
         cell: cells.cellId,
-        position: cells.pulledPosition,
+        has: knownLeases(0, firstRows),
         seen: cells.seen,
         visitedAtMs: cells.visitedAtMs,
         locationHint: cells.locationHint,
@@ -108,7 +113,8 @@ export async function runCron(
   );
   const targets = targetsOf(
     directory.ok ? directory.value.cells : undefined,
-    cursors.ok ? cursors.value : [],
+    copies.ok ? copies.value : [],
+    firstRows,
     startedAtMs,
   );
   const pruned = await database.run("prune runs", (orm) =>
@@ -139,7 +145,7 @@ export async function runCron(
     directory,
     compared,
     mirrored,
-    cursors,
+    copies,
     mirroredKeys,
     told,
     settled,
@@ -231,31 +237,32 @@ async function mirrorSnapshot(
  */
 function targetsOf(
   registered: readonly Cell[] | undefined,
-  cursors: readonly CellCursor[],
+  copies: readonly CellCopy[],
+  firstRows: number,
   nowMs: number,
 ): VisitTarget[] {
-  const cursorByCell = new Map(cursors.map((row) => [row.cell, row]));
-  const visitedAtMs = ({ cell }: { cell: string }): number => cursorByCell.get(cell)?.visitedAtMs ?? 0;
-  const cellsOfD1 = cursors.map(({ cell, locationHint }) => ({ cell, locationHint }));
+  const copyByCell = new Map(copies.map((row) => [row.cell, row]));
+  const visitedAtMs = ({ cell }: { cell: string }): number => copyByCell.get(cell)?.visitedAtMs ?? 0;
+  const cellsOfD1 = copies.map(({ cell, locationHint }) => ({ cell, locationHint }));
   const own = new Map(registered?.map((cell) => [cell.cell, cell]));
   const isRemoved = ({ cell }: { cell: string }): boolean =>
-    (own.get(cell) ?? cursorByCell.get(cell))?.removedAtMs != null;
+    (own.get(cell) ?? copyByCell.get(cell))?.removedAtMs != null;
   const isClosed = (cell: { cell: string }): boolean =>
-    isRemoved(cell) && cursorByCell.get(cell.cell)?.closedAtMs !== null;
+    isRemoved(cell) && copyByCell.get(cell.cell)?.closedAtMs !== null;
   const all = [...(registered ?? []), ...cellsOfD1.filter(({ cell }) => !own.has(cell))];
   const [turn] = all
-    .filter((cell) => isClosed(cell) && cursorByCell.has(cell.cell))
+    .filter((cell) => isClosed(cell) && copyByCell.has(cell.cell))
     .toSorted((a, b) => visitedAtMs(a) - visitedAtMs(b));
   const known = all.filter((cell) => cell === turn || !isClosed(cell));
   const first = startOf(known.length, nowMs);
   return [...known.slice(first), ...known.slice(0, first)]
     .map(({ cell, locationHint }) => {
-      const cursor = cursorByCell.get(cell);
+      const copy = copyByCell.get(cell);
       return {
         cell,
         locationHint,
-        position: cursor?.position ?? null,
-        seen: cursor?.seen ?? null,
+        known: copy === undefined ? null : knownPage(copy.has, firstRows),
+        seen: copy?.seen ?? null,
         isRemoved: isRemoved({ cell }),
       };
     })
@@ -365,16 +372,15 @@ async function copyAudits(
   return ok(areAllKnown && copied.every((result) => result.ok && result.value));
 }
 
-/** Stores how fresh each cell's copy is, unless D1 was restored from a backup since the cell was read. */
+/** Stores how fresh each cell's copy is. */
 async function markCells({ database, runtime }: CronRun, visits: readonly Visit[]): Promise<Result<null>> {
   const nowMs = runtime.clock.now();
   const rows = visits.map((visit) => ({
     json: JSON.stringify({
       cell_id: visit.cell,
-      position: visit.position,
       visited_at_ms: visit.pages > 0 ? nowMs : null,
       at_ms: visit.completeAtMs,
-      error: visit.error ?? (visit.completeAtMs === null && !visit.isOvertaken ? INCOMPLETE : null),
+      error: visit.error ?? (visit.completeAtMs === null ? INCOMPLETE : null),
       contradicted_at_ms: visit.contradictions?.lastAtMs ?? null,
       contradictions: visit.contradictions?.count ?? null,
       closed_at_ms: hasNothingLeft(visit) ? nowMs : null,
@@ -396,7 +402,7 @@ const hasNothingLeft = ({ isRemoved, removed, completeAtMs, error, ...visit }: V
   visit.auditEntries === 0 &&
   visit.unapplied === 0;
 
-const INCOMPLETE = "one run could not pull all changes; the next runs continue";
+const INCOMPLETE = "one run could not compare all open leases; the next runs try again";
 
 /** A contradiction that is older when it is seen first has nobody to be told. D1 may have been lost. */
 const MAX_CONTRADICTION_AGE_MS = 86_400_000;
@@ -418,13 +424,13 @@ const updateMarks = (rows: readonly JsonRow[], nowMs: number) => sql`
     last_error = mark.error,
     closed_at_ms = iif(mark.closed_at_ms IS NULL, NULL, coalesce(cells.closed_at_ms, mark.closed_at_ms))
   FROM (
-    SELECT value ->> 'cell_id' AS cell_id, value ->> 'position' AS position,
+    SELECT value ->> 'cell_id' AS cell_id,
            value ->> 'visited_at_ms' AS visited_at_ms, value ->> 'at_ms' AS at_ms,
            value ->> 'error' AS error, value ->> 'contradicted_at_ms' AS contradicted_at_ms,
            value ->> 'contradictions' AS contradictions, value ->> 'closed_at_ms' AS closed_at_ms
     FROM json_each(${jsonArray(rows)})
   ) AS mark
-  WHERE cells.cell_id = mark.cell_id AND cells.pulled_position >= mark.position`;
+  WHERE cells.cell_id = mark.cell_id`;
 
 function recordEnd(
   database: Database,

@@ -1,7 +1,7 @@
-import { eq, getTableColumns, sql, type SQL } from "drizzle-orm";
+import { eq, sql, type SQL } from "drizzle-orm";
 import { ask } from "../core/ask.ts";
-import { abovePoints, isSamePoint } from "../core/history.ts";
-import type { HistoryPoint, OpenLease, PullAnswer } from "../core/messages.ts";
+import { isSamePoint } from "../core/history.ts";
+import type { HistoryPoint, KnownLease, OpenLease, Pull, PullAnswer } from "../core/messages.ts";
 import type { Answer } from "../core/ports.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
@@ -10,18 +10,23 @@ import { causeOf } from "./failure.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
 import { cells } from "./schema.ts";
 
+/** Leases that D1 has of a cell, in the order of their grants. */
+interface KnownPage {
+  has: KnownLease[];
+  /** D1 has no others up to this position. Null: it has no others. */
+  through: number | null;
+}
+
 export interface PullTarget {
   cell: string;
   locationHint: string | null;
-  /** The cursor in D1: it has every change up to this position. */
-  position: number;
+  /** The first leases that D1 has of the cell. */
+  known: KnownPage;
   /** The newest point of the ledger that D1 remembers; null before the first pull. */
   seen: HistoryPoint | null;
 }
 
 export interface PullResult {
-  /** The cursor after the pull. */
-  position: number;
   /** The pages that were requested. */
   pages: number;
   rows: number;
@@ -30,58 +35,41 @@ export interface PullResult {
   /** What the ledger has seen of the directory. */
   directory: HistoryPoint | null;
   error: string | null;
-  /** Whether another run has moved the cursor, and copies what is left. */
-  isOvertaken: boolean;
 }
 
 /**
- * Copies the open leases of one ledger into D1, page by page: it adds those that were granted, and deletes
- * those that were decided. A lease that is decided before a run reads it never gets there. Each page is
- * written in one transaction with the cursor and the ledger's point, and only if the cursor is where the page
- * begins. So runs at the same time don't mix their pages.
+ * Compares the leases that D1 has of one cell with those that its ledger has open, page by page, and writes
+ * the differences (S4). A page may be out of date when it is written. The next run corrects that.
  *
  * Each request carries the point that D1 remembers, so a ledger that went back in time notices it (H4).
  */
 export class LedgerPull {
   readonly #run: CronRun;
-  readonly #target: PullTarget;
-  readonly result: PullResult;
+  readonly #target: Pick<PullTarget, "cell" | "locationHint">;
+  readonly result: PullResult = { pages: 0, rows: 0, completeAtMs: null, directory: null, error: null };
+  /** Everything up to this position was compared. */
+  #after = 0;
+  /** What D1 has after that. Undefined: it was not read. */
+  #known: KnownPage | undefined;
   /** The point that D1 has, if no other run has replaced it. */
   #seen: HistoryPoint | null;
 
   constructor(run: CronRun, target: PullTarget) {
     this.#run = run;
     this.#target = target;
+    this.#known = target.known;
     this.#seen = target.seen;
-    this.result = {
-      position: target.position,
-      pages: 0,
-      rows: 0,
-      completeAtMs: null,
-      directory: null,
-      error: null,
-      isOvertaken: false,
-    };
   }
 
-  /** Copies one page. Returns true if there are more. */
+  /** Compares one page. Returns true if there are more. */
   async next(): Promise<boolean> {
     this.result.pages += 1;
     try {
-      return await this.#copyPage();
+      return await this.#comparePage();
     } catch (error) {
       // A bug, or a row of another version, affects only this cell.
       return this.#fail(causeOf({ cause: String(error) }));
     }
-  }
-
-  /** The cursor is somewhere else. Another run that is ahead of this one goes on with the rest. */
-  async #endEarly(): Promise<false> {
-    const cursor = await readCursor(this.#run.database, this.#target.cell);
-    if (!cursor.ok) return this.#fail(causeOf(cursor));
-    if (cursor.value > this.result.position) this.result.isOvertaken = true;
-    else this.#fail("D1 was restored during the run; the next run continues from its cursor");
-    return false;
   }
 
   #fail(error: string): false {
@@ -89,95 +77,113 @@ export class LedgerPull {
     return false;
   }
 
-  async #copyPage(): Promise<boolean> {
-    const { database, runtime } = this.#run;
+  async #comparePage(): Promise<boolean> {
+    const { database, limits, runtime } = this.#run;
     const { cell } = this.#target;
+    const read =
+      this.#known === undefined
+        ? await readKnown(database, cell, this.#after, limits.pullRows)
+        : ok(this.#known);
+    if (!read.ok) return this.#fail(causeOf(read));
+    const known = read.value;
     const askedAtMs = runtime.clock.now();
-    const answer = await askPage(this.#run, this.#target, this.result.position, this.#seen);
+    const answer = await askPage(this.#run, this.#target, { after: this.#after, ...known }, this.#seen);
     if (answer.kind !== "ok") return this.#fail(causeOf(answer));
-    const page = answer.value;
-    const { point, throughPosition, more, directory } = page;
+    const { granted, decided, through, point, directory } = answer.value;
     this.result.directory = directory;
     const isNews = point !== null && !isSamePoint(this.#seen, point);
-    if (isNews || throughPosition > this.result.position) {
+    if (isNews || granted.length + decided.length > 0) {
       const told = isNews ? { sent: this.#seen, point } : undefined;
-      const saved = await save(database, { cell, after: this.result.position, ...page, told });
+      const saved = await save(database, { cell, granted, decided, told });
       if (!saved.ok) return this.#fail(causeOf(saved));
-      if (!saved.value) return this.#endEarly();
       this.#seen = point;
-      this.result.position = throughPosition;
-      this.result.rows += page.granted.length;
+      this.result.rows += granted.length;
     }
-    if (!more) this.result.completeAtMs = askedAtMs;
-    return more;
+    if (through === null) {
+      this.result.completeAtMs = askedAtMs;
+      return false;
+    }
+    this.#after = through;
+    this.#known =
+      through === known.through
+        ? undefined
+        : { ...known, has: known.has.filter(([position]) => position > through) };
+    return true;
   }
 }
 
-/** Returns a point that is not below what D1 has seen of a ledger, nor below what it has copied. */
+/** Returns the newest point of a ledger that D1 remembers. */
 export async function readLedgerPoint(env: Env, cell: string): Promise<Result<HistoryPoint | undefined>> {
-  const { seen, pulledPosition } = getTableColumns(cells);
   const found = await new Database(env).run("read ledger point", (orm) =>
-    orm.select({ seen, pulledPosition }).from(cells).where(eq(cells.cellId, cell)),
+    orm.select({ seen: cells.seen }).from(cells).where(eq(cells.cellId, cell)),
   );
-  if (!found.ok) return found;
-  const [row] = found.value;
-  if (row?.seen == null) return ok(undefined);
-  return ok(abovePoints(row.seen, { incarnation: 0, position: row.pulledPosition }));
+  return found.ok ? ok(found.value[0]?.seen ?? undefined) : found;
 }
 
-async function readCursor(database: Database, cell: string): Promise<Result<number>> {
-  const { cellId, pulledPosition } = getTableColumns(cells);
-  const found = await database.run("read cursor", (orm) =>
-    orm.select({ pulledPosition }).from(cells).where(eq(cellId, cell)),
+/** A column for a query of `cells`: the first leases that D1 has of the cell after a position. */
+export const knownLeases = (after: number, limit: number): SQL<KnownLease[]> =>
+  sql`(
+    SELECT json_group_array(json_array(created_position, uuid)) FROM (
+      SELECT created_position, uuid FROM open_leases
+      WHERE cell_id = cells.cell_id AND created_position > ${after}
+      ORDER BY created_position LIMIT ${limit}
+    )
+  )`.mapWith((json: string) => JSON.parse(json) as KnownLease[]);
+
+/** Makes a page of leases, of which at most `limit` were read. */
+export const knownPage = (has: KnownLease[], limit: number): KnownPage => ({
+  has,
+  through: has.length < limit ? null : Math.max(...has.map(([position]) => position)),
+});
+
+async function readKnown(
+  database: Database,
+  cell: string,
+  after: number,
+  limit: number,
+): Promise<Result<KnownPage>> {
+  const found = await database.run("read open leases", (orm) =>
+    orm
+      .select({ has: knownLeases(after, limit) })
+      .from(cells)
+      .where(eq(cells.cellId, cell)),
   );
-  return found.ok ? ok(found.value[0]?.pulledPosition ?? 0) : found;
+  return found.ok ? ok(knownPage(found.value[0]?.has ?? [], limit)) : found;
 }
 
 /** Requests one page. */
 function askPage(
   { envelope, limits, objects, runtime }: CronRun,
-  { cell, locationHint }: PullTarget,
-  afterPosition: number,
+  { cell, locationHint }: Pick<PullTarget, "cell" | "locationHint">,
+  range: KnownPage & Pick<Pull, "after">,
   seen: HistoryPoint | null,
 ): Promise<Answer<PullAnswer>> {
   const message = {
     ...envelope,
     ...(seen === null ? {} : { seen }),
-    afterPosition,
+    ...range,
     limit: limits.pullRows,
   };
   return ask(runtime.clock, CALL_TIMEOUT_MS, async () => objects.ledger(cell, locationHint).pull(message));
 }
 
-interface SavedPage extends Pick<PullAnswer, "granted" | "decided" | "throughPosition"> {
+interface SavedPage extends Pick<PullAnswer, "granted" | "decided"> {
   cell: string;
-  /** The cursor in D1 from which on the page was read. */
-  after: number;
   /** The point that the ledger was asked for, and the one that D1 shall remember instead (H5). */
   told: { sent: HistoryPoint | null; point: HistoryPoint } | undefined;
 }
 
-/**
- * Writes a page and moves the cursor. Returns false if the cursor in D1 is somewhere else, because another
- * run has moved it, or because D1 was restored or is new. Then nothing changes. A page that was written by an
- * earlier attempt may be written again, as long as nothing came after it.
- */
-async function save(database: Database, page: SavedPage): Promise<Result<boolean>> {
-  const { cell, after, throughPosition: through, granted, decided, told } = page;
-  const isInPlace = sql`
-    EXISTS (SELECT 1 FROM cells WHERE cell_id = ${cell} AND pulled_position IN (${after}, ${through}))`;
+/** Writes what a page has changed, in one transaction. */
+function save(database: Database, { cell, granted, decided, told }: SavedPage): Promise<Result<unknown>> {
   const statements = [
-    ...(granted.length === 0 ? [] : [insertOpen(cell, granted, isInPlace)]),
-    ...(decided.length === 0 ? [] : [deleteDecided(cell, decided, isInPlace)]),
-    sql`UPDATE cells SET pulled_position = ${through}
-          ${told === undefined ? sql`` : sql`, seen = ${nextSeen(told)}`}
-        WHERE cell_id = ${cell} AND ${isInPlace} RETURNING cell_id`,
+    ...(granted.length === 0 ? [] : [insertOpen(cell, granted)]),
+    ...(decided.length === 0 ? [] : [deleteDecided(cell, decided)]),
+    ...(told === undefined ? [] : [sql`UPDATE cells SET seen = ${nextSeen(told)} WHERE cell_id = ${cell}`]),
   ];
-  const saved = await database.run("save leases", (orm) => runBatch(orm, statements), statements.length);
-  return saved.ok ? ok(saved.value.at(-1)?.length === 1) : saved;
+  return database.run("save leases", (orm) => runBatch(orm, statements), statements.length);
 }
 
-const insertOpen = (cell: string, granted: readonly OpenLease[], isInPlace: SQL): SQL => {
+const insertOpen = (cell: string, granted: readonly OpenLease[]): SQL => {
   const rows = granted.map(({ createdPosition, lease, createdAtMs, counts }) => {
     const { creates, destroys, replaces, missing } = counts;
     return [createdPosition, lease, createdAtMs, creates, destroys, replaces, missing];
@@ -186,17 +192,16 @@ const insertOpen = (cell: string, granted: readonly OpenLease[], isInPlace: SQL)
     INSERT INTO open_leases
       (cell_id, created_position, uuid, created_at_ms, creates, destroys, replaces, missing)
     SELECT ${cell}, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6
-    FROM json_each(${JSON.stringify(rows)}) WHERE ${isInPlace}
+    FROM json_each(${JSON.stringify(rows)}) WHERE true
     ON CONFLICT DO UPDATE SET
       uuid = excluded.uuid, created_at_ms = excluded.created_at_ms, creates = excluded.creates,
       destroys = excluded.destroys, replaces = excluded.replaces, missing = excluded.missing
     WHERE uuid <> excluded.uuid`;
 };
 
-const deleteDecided = (cell: string, decided: readonly number[], isInPlace: SQL): SQL => sql`
+const deleteDecided = (cell: string, decided: readonly number[]): SQL => sql`
   DELETE FROM open_leases
-  WHERE cell_id = ${cell} AND created_position IN (SELECT value FROM json_each(${JSON.stringify(decided)}))
-    AND ${isInPlace}`;
+  WHERE cell_id = ${cell} AND created_position IN (SELECT value FROM json_each(${JSON.stringify(decided)}))`;
 
 /** Keeps the stored point if another run has replaced it, because the ledger has not confirmed that one. */
 function nextSeen({ sent, point }: { sent: HistoryPoint | null; point: HistoryPoint }): SQL {

@@ -16,7 +16,7 @@ import type { Thresholds, WebhookEvent } from "./webhooks/events.ts";
  * option for them.
  */
 
-/** The cells, also removed ones, and how far each cell's ledger is copied. */
+/** The cells, also removed ones, and when each cell's ledger was pulled. */
 export const cells = sqliteTable("cells", {
   cellId: text("cell_id").notNull().primaryKey(),
   name: text("name").notNull(),
@@ -24,11 +24,6 @@ export const cells = sqliteTable("cells", {
   locationHint: text("location_hint"),
   createdAtMs: integer("created_at_ms").notNull(),
   updatedAtMs: integer("updated_at_ms").notNull(),
-  /**
-   * `open_leases` has every change of the ledger up to this position. It moves only in the transaction that
-   * writes them.
-   */
-  pulledPosition: integer("pulled_position").notNull().default(0),
   /** The newest point that the ledger has told a run. It is replaced only by a run that has sent it (H5). */
   seen: text("seen", { mode: "json" }).$type<HistoryPoint>(),
   /** When a pull last reached the ledger's end. `open_leases` is at least as recent as this. */

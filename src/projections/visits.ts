@@ -15,9 +15,9 @@ import type { DirectorySighting, DirectoryWatch } from "./directory-watch.ts";
 import { isLostBy } from "./lost-part.ts";
 import { LedgerPull, type PullResult, type PullTarget } from "./pull.ts";
 
-/** A cell to visit. Without a cursor (D1 is down), its ledger is woken but not pulled. */
-export interface VisitTarget extends Omit<PullTarget, "position"> {
-  position: number | null;
+/** A cell to visit. If it is not known what D1 has (D1 is down), its ledger is woken but not pulled. */
+export interface VisitTarget extends Omit<PullTarget, "known"> {
+  known: PullTarget["known"] | null;
   /** Whether the directory has the cell as removed (X5). */
   isRemoved: boolean;
 }
@@ -88,16 +88,14 @@ const sightingOf = (cell: string, point: HistoryPoint | null): DirectorySighting
   point === null ? [] : [{ noticedBy: `the ledger of cell ${cell}`, point }];
 
 const pullOf = (run: CronRun, target: VisitTarget): LedgerPull | undefined =>
-  target.position === null ? undefined : new LedgerPull(run, { ...target, position: target.position });
+  target.known === null ? undefined : new LedgerPull(run, { ...target, known: target.known });
 
 const NOT_PULLED: PullResult = {
-  position: 0,
   pages: 0,
   rows: 0,
   completeAtMs: null,
   directory: null,
   error: "the projection in D1 cannot be reached",
-  isOvertaken: false,
 };
 
 /** How long after its last page a run still wakes ledgers. Then the next run is due. */

@@ -11,6 +11,7 @@ import type {
   ListCursor,
   ListRecordsAnswer,
   Prepare,
+  Pull,
 } from "../../src/core/messages.ts";
 import { shardOf, shardsOf } from "../../src/core/placement.ts";
 import { sourceOrder } from "../../src/core/source-order.ts";
@@ -493,21 +494,20 @@ test("[S1] an outcome is forgotten when it is applied and old", async () => {
   expect(await maintain()).toBe(1);
 });
 
-test("[S1] [S4] [R1] pulls give the open leases, and positions grow after a restart", async () => {
+test("[S4] [R1] pulls give the open leases, and positions grow after a restart", async () => {
   const c = await Cluster.start({ limits: { outcomeRetentionS: 1 } });
   const open = new Map<number, string>();
-  let after = 0;
   const pull = async (): Promise<void> => {
-    for (let more = true; more;) {
-      const answer = await c.clock.runUntil(
-        c.ledger("1").object.pull({ ...c.envelope, afterPosition: after, limit: 3 }),
-      );
+    for (let after: number | null = 0; after !== null;) {
+      const has = [...open].filter(([position]) => position > (after ?? 0)).slice(0, 4);
+      const through = has.length < 4 ? null : (has.at(-1)?.[0] ?? null);
+      const message: Pull = { ...c.envelope, after, through, has, limit: 3 };
+      const answer = await c.clock.runUntil(c.ledger("1").object.pull(message));
       if (!answer.ok) throw new Error(answer.refusal.detail);
       const { granted, decided } = answer.value;
       for (const { createdPosition, lease } of granted) open.set(createdPosition, lease);
       for (const position of decided) open.delete(position);
-      after = answer.value.throughPosition;
-      more = answer.value.more;
+      after = answer.value.through;
     }
   };
   const expected: string[] = [];
@@ -633,7 +633,7 @@ test("[S1] [M4] positions stay above all earlier ones, after a prune and a clock
   const lease = c.uuid();
   await c.clock.runUntil(begin(c, "1", lease, ["ada"]));
   const next = await c.clock.runUntil(
-    c.ledger("1").object.pull({ ...c.envelope, afterPosition: through, limit: 10 }),
+    c.ledger("1").object.pull({ ...c.envelope, after: through, through: null, has: [], limit: 10 }),
   );
   expect(next.ok && next.value.granted.map((granted) => granted.lease)).toEqual([lease]);
 });
@@ -716,7 +716,7 @@ test("[B8] [R1] no answer is based on rows that are not durable yet", async () =
     }),
     ledger.object.listLeases({ ...c.envelope, caller, createdAfterMs: 0, afterPosition: 0, limit: 10 }),
     ledger.object.getLease({ ...c.envelope, caller, lease }),
-    ledger.object.pull({ ...c.envelope, afterPosition: 0, limit: 10 }),
+    ledger.object.pull({ ...c.envelope, after: 0, through: null, has: [], limit: 10 }),
     begin(c, "1", lease, ["ada"]),
   ];
   let answered = 0;
@@ -729,22 +729,21 @@ test("[B8] [R1] no answer is based on rows that are not durable yet", async () =
   expect(answers[1]).toEqual(ok({ verdicts: ["granted"] }));
 });
 
-test("[S1] a pull goes in pages, and sends nothing of a batch but its counts", async () => {
+test("[S4] a pull goes in pages, and sends nothing of a batch but its counts", async () => {
   const c = await Cluster.start({ shards: 1 });
   const leases = Array.from({ length: 5 }, () => c.uuid());
   for (const [n, lease] of leases.entries())
     expect(await c.clock.runUntil(begin(c, "1", lease, [`name-${n}`]))).toEqual(ok({ created: true }));
   const pages: number[] = [];
   const seen: string[] = [];
-  for (let after = 0, more = true; more;) {
-    const answer = await c.clock.runUntil(
-      c.ledger("1").object.pull({ ...c.envelope, afterPosition: after, limit: 2 }),
-    );
+  for (let after: number | null = 0; after !== null;) {
+    const message: Pull = { ...c.envelope, after, through: null, has: [], limit: 2 };
+    const answer = await c.clock.runUntil(c.ledger("1").object.pull(message));
     if (!answer.ok) throw new Error(answer.refusal.detail);
     expect(JSON.stringify(answer)).not.toContain("name-");
     seen.push(...answer.value.granted.map(({ lease }) => lease));
     pages.push(answer.value.granted.length);
-    ({ throughPosition: after, more } = answer.value);
+    after = answer.value.through;
   }
   expect(seen).toEqual(leases);
   expect(pages).toEqual([2, 2, 1]);

@@ -22,6 +22,7 @@ import {
   type ListRecordsAnswer,
   type LookupRequest,
   type Op,
+  type Pull,
   type PullAnswer,
   type Source,
 } from "../../src/core/messages.ts";
@@ -158,6 +159,13 @@ const messages: Record<string, unknown> = {
     cursor: null,
     ranges: list(max("digestRanges"), (n) => ({ after: ascii(200, n), upTo: ascii(200, n + 1) })),
   } satisfies DigestRecordsRequest,
+  "a request for a pull": {
+    ...envelope,
+    after: POSITION,
+    through: POSITION,
+    has: list(max("pullRows"), () => [POSITION, UUID]),
+    limit: max("pullRows"),
+  } satisfies Pull,
   "a page of a pull": {
     point: { incarnation: POSITION, position: POSITION },
     granted: list(max("pullRows"), () => ({
@@ -167,8 +175,7 @@ const messages: Record<string, unknown> = {
       counts: { creates: 5_000, destroys: 5_000, replaces: 5_000, missing: 5_000 },
     })),
     decided: list(max("pullRows"), () => POSITION),
-    throughPosition: POSITION,
-    more: true,
+    through: POSITION,
     directory: { incarnation: POSITION, position: POSITION },
   } satisfies PullAnswer,
   "the directory": {

@@ -392,9 +392,11 @@ describe("a ledger", () => {
     const { point } = await partOf(c, "ledger");
     expect(point?.incarnation).toBeGreaterThan(copied.incarnation);
     expect(point?.position).toBeGreaterThan(copied.position);
-    const message = { ...c.envelope, afterPosition: copied.position, limit: 10 };
+    const later = c.uuid();
+    expect(await begin(c, "1", later, ["eve"])).toMatchObject({ ok: true });
+    const message = { ...c.envelope, after: copied.position, through: null, has: [], limit: 10 };
     expect(await c.clock.runUntil(c.ledger("1").object.pull(message))).toMatchObject({
-      value: { granted: [{ lease }] },
+      value: { granted: [{ lease: later }] },
     });
   });
 

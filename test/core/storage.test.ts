@@ -670,6 +670,10 @@ const proofs: Record<string, Proof> = {
     return [Math.max(...[...seen.values()].map((points) => sizeOf(points, "#points"))), 8];
   },
   "DirectoryWatch.#confirmed": followed,
+  "LedgerPull.#known": at(
+    "test/projections/cron.test.ts",
+    "[S4] corrects whatever D1 has wrong, and writes no row that is right",
+  ),
   "Merge.#buffers": merge,
   "Merge.#records": merge,
   "Ledgers.#unreachable": at("test/projections/stale.test.ts", "does not ask an unreachable ledger again"),

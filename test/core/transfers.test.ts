@@ -200,10 +200,8 @@ test("[Y1] no list has the lease of a transfer, and the calls of leases don't de
     limit: 10,
   });
   expect(await value(c, listed)).toMatchObject({ leases: [] });
-  expect(await value(c, object.pull({ ...c.envelope, afterPosition: 0, limit: 10 }))).toMatchObject({
-    granted: [],
-    more: false,
-  });
+  const message = { ...c.envelope, after: 0, through: null, has: [], limit: 10 };
+  expect(await value(c, object.pull(message))).toMatchObject({ granted: [], through: null });
   for (const outcome of ["COMMITTED", "ROLLED_BACK"] as const)
     expect(await c.clock.runUntil(object.decide(decideRequest(c.envelope, id, outcome)))).toMatchObject({
       refusal: { reason: "LEASE_OF_TRANSFER" },

@@ -30,11 +30,12 @@ async function countRun(
   const rows = (executions: Execution[]): number =>
     executions.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0);
   const pages = done.filter(isPage);
-  // Each page also writes the cursor's row.
+  // A page may also write the point of the ledger.
+  const points = pages.filter(({ sql }) => sql.some((text) => text.startsWith("UPDATE cells"))).length;
   return {
-    leases: rows(pages) - pages.length,
+    leases: rows(pages) - points,
     executions: done.length,
-    rest: rows(done.filter((execution) => !isPage(execution))) + pages.length,
+    rest: rows(done) - rows(pages) + points,
   };
 }
 

@@ -16,7 +16,7 @@ export interface Execution {
 
 /** Whether an execution writes a page of a pull. */
 export const isPage = ({ sql }: Pick<Execution, "sql">): boolean =>
-  sql.some((text) => text.includes("SET pulled_position"));
+  sql.some((text) => /^\s*(?:INSERT INTO|DELETE FROM) open_leases|^UPDATE cells SET seen/.test(text));
 
 /**
  * Decides how an execution fails. Called before each one, with its number from 0 and the SQL of its

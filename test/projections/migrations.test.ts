@@ -31,6 +31,14 @@ describe("the query plans", () => {
     );
   });
 
+  test("the list of cells reads the first leases of each cell in order", async () => {
+    const { env: watched, done } = faultyD1();
+    await runCron(watched, Date.now());
+    const plan = await planOf(done, "cell_id = cells.cell_id");
+    expect(plan).toContain("SEARCH open_leases USING PRIMARY KEY (cell_id=? AND created_position>?)");
+    expect(plan).not.toContain("TEMP B-TREE");
+  });
+
   test("marking the cells looks each one up", async () => {
     const { env: watched, done } = faultyD1();
     await runCron(watched, Date.now());

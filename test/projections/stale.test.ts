@@ -162,10 +162,9 @@ describe("the stale listing", () => {
   });
 
   test("ends a page early if very many leases were decided, and the next page continues", async () => {
-    await runCron(env, Date.now());
-    await plant("1", 1, 1_500);
     await begin("1", uuidOf(1), "a");
     await runCron(env, Date.now());
+    await plant("1", 1, 1_500);
     const decidedLedger = countingLedgers((cell, leases) =>
       cell === "1" ? leases.map((lease) => (lease === uuidOf(1) ? "GRANTED" : "COMMITTED")) : undefined,
     );

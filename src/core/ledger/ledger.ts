@@ -278,23 +278,24 @@ export class Ledger implements LedgerCalls {
       message,
       async () => {
         const now = this.#part.ports.clock.now();
-        const { afterPosition, limit } = message;
-        const { rows, more } = this.#part.store.changes(afterPosition, limit);
-        // A transfer is no lease of the cell for whoever reads the projection (Y1).
-        const granted = rows.filter((row) => row.decided === 0 && row.transfer === null);
+        const { after, limit } = message;
+        const rows = this.#part.store.granted(after, limit + 1, message.through ?? undefined);
+        const page = rows.slice(0, limit);
+        const through = rows.length > limit ? (page.at(-1)?.position ?? after) : message.through;
+        const open = new Set(page.map(({ position }) => position));
+        const known = new Map(message.has);
+        const lacking = page.filter(({ position, lease }) => known.get(position) !== lease);
         return this.#durable(
           ok({
             point: this.#part.history.pointOfRows(this.#part.positions.last) ?? null,
-            granted: granted.map((row): OpenLease => {
+            granted: lacking.map((row): OpenLease => {
               const { lease, createdAtMs, counts } = this.#part.store.leaseOf(row, now);
-              return { lease, createdPosition: row.created_position, createdAtMs, counts };
+              return { lease, createdPosition: row.position, createdAtMs, counts };
             }),
-            // The projection never had a lease that was granted and decided since.
-            decided: rows.flatMap((row) =>
-              row.decided === 1 && row.created_position <= afterPosition ? [row.created_position] : [],
+            decided: [...known.keys()].filter(
+              (position) => (through === null || position <= through) && !open.has(position),
             ),
-            throughPosition: rows.at(-1)?.position ?? afterPosition,
-            more,
+            through,
             directory: this.#part.directory.point ?? null,
           }),
         );

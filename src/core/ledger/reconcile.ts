@@ -377,11 +377,7 @@ export class LedgerReconciler {
     const accept = (): Result<() => void> => {
       const firstPosition = this.#part.positions.last + 1;
       this.#part.positions.raiseTo(Math.min(seen.position, MAX_BELIEVED) + POSITION_MARGIN);
-      // D1 may have an outcome of a lease that is open again, and takes over only what is later.
-      const first = this.#part.positions.next(this.#part.ports.clock.now());
-      this.#part.store.setLastPosition(first);
-      this.#part.store.renumberOpen(first);
-      this.#part.positions.raiseTo(this.#part.store.lastPosition());
+      this.#part.store.setLastPosition(this.#part.positions.next(this.#part.ports.clock.now()));
       this.#part.store.revoke(revokedKeys, this.#part.limits.maxRevokedKeys);
       this.#part.store.raiseStateVersion(STATE_VERSION_MARGIN);
       this.#part.transferStore.markRebuilt();

@@ -195,13 +195,14 @@ export class LedgerStore {
 
   /**
    * Returns granted leases after a position, in the order of their grants. Transfers are none of them: nobody
-   * but their own calls decides them (Y1).
+   * but their own calls decides them (Y1). The position of a granted lease is its created position.
    */
-  granted(afterPosition: number, limit: number): LeaseRow[] {
+  granted(afterPosition: number, limit: number, throughPosition = Number.MAX_SAFE_INTEGER): LeaseRow[] {
     return this.#sql.all<LeaseRow>(
-      `SELECT ${HEAD} FROM lease WHERE decided = 0 AND position > ? AND transfer IS NULL
+      `SELECT ${HEAD} FROM lease WHERE decided = 0 AND position > ? AND position <= ? AND transfer IS NULL
         ORDER BY position LIMIT ?`,
       afterPosition,
+      throughPosition,
       limit,
     );
   }
@@ -213,22 +214,6 @@ export class LedgerStore {
       afterPosition,
       limit,
     );
-  }
-
-  /**
-   * Returns leases that were granted or decided after a position, in the order of these changes, without
-   * payload. Fences are left out.
-   */
-  changes(afterPosition: number, limit: number): { rows: LeaseRow[]; more: boolean } {
-    const rows = (decided: 0 | 1): LeaseRow[] =>
-      this.#sql.all<LeaseRow>(
-        `SELECT ${HEAD} FROM lease WHERE decided = ? AND position > ? ORDER BY position LIMIT ?`,
-        decided,
-        afterPosition,
-        limit + 1,
-      );
-    const all = [...rows(0), ...rows(1)].toSorted((a, b) => a.position - b.position);
-    return { rows: all.slice(0, limit), more: all.length > limit };
   }
 
   /**
@@ -388,20 +373,6 @@ export class LedgerStore {
   takePosition(positions: Positions, nowMs: number): void {
     this.times.note(nowMs, positions.last);
     this.setLastPosition(positions.next(nowMs));
-  }
-
-  /**
-   * Gives all open leases positions above `after`, in the same order, so that they are copied again. They are
-   * at most `outstandingLeases`.
-   */
-  renumberOpen(after: number): void {
-    this.#sql.all(
-      `UPDATE lease SET position = ?1 + ranked.rank
-         FROM (SELECT lease AS id, row_number() OVER (ORDER BY position) AS rank
-                 FROM lease WHERE decided = 0) AS ranked
-        WHERE lease.lease = ranked.id`,
-      after,
-    );
   }
 
   /**

@@ -204,7 +204,7 @@ async function ledgerTarget(deployment: Deployment, part: string, id: string): P
     reconcile: async (request) => {
       const revokedKeys = await revokedKeysOf(deployment, id);
       if (!revokedKeys.ok) return revokedKeys;
-      // Its new positions must be above all that were copied, so this can't go on without D1.
+      // Its new positions must be above what D1 has seen, so this can't go on without D1.
       const copied = await readLedgerPoint(deployment.env, id);
       if (!copied.ok) return withFailure(copied, UNREADABLE_PROJECTION);
       const message = {

@@ -149,7 +149,7 @@ const statements: readonly [RegExp, string | null][] = [
   [/^(?:insert into|update) "seen_points"/, "save point"],
   [/^\s*(?:INSERT INTO|DELETE FROM) open_leases/, "save leases"],
   [/^\s*UPDATE cells SET\s+contradiction_seen_at_ms/, "mark cells"],
-  [/^\s*UPDATE cells SET pulled_position/, "save leases"],
+  [/^\s*UPDATE cells SET seen/, "save leases"],
   [/^delete from "cron_runs"/, "prune runs"],
   [/^\s*INSERT INTO audit/, "save audit"],
   [/^\s*INSERT INTO webhook_deliveries/, "save alerts"],

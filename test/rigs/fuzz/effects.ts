@@ -34,7 +34,7 @@ const gone = (change: Change): boolean => change.before !== undefined && change.
 
 /**
  * Removes records of used credentials, and changes of a cron run, which may overlap with a request. A running
- * cron has a row without an end. It deletes in D1 the open leases that were decided, and nothing else, as all
+ * cron has a row without an end. It deletes in D1 the leases that are not open, and nothing else, as all
  * rows are too young. In objects it deletes the audit entries that an earlier run has copied to D1. After its
  * end, it makes alerts and their messages, continues a growth, and scrubs.
  */
@@ -48,14 +48,14 @@ export function withoutCron(changes: readonly Change[], server: Pick<FuzzServer,
     change.table === "audit" && gone(change) && copied.has(change.before?.["id"]);
   return changes.filter((change) => {
     if (change.object !== D1) return !isScrub(change) && !isCopied(change);
-    if (gone(change)) return !isUse(change) && !(isRunning && isDecided(change, server));
+    if (gone(change)) return !isUse(change) && !(isRunning && isNotOpen(change, server));
     return !isUse(change) && !isRunning && !isAlertOrMessage(change);
   });
 }
 
-function isDecided({ table, before }: Change, server: Pick<FuzzServer, "state">): boolean {
+function isNotOpen({ table, before }: Change, server: Pick<FuzzServer, "state">): boolean {
   const { cell_id: cell, uuid } = before ?? {};
-  return table === "open_leases" && storedLease(server, String(cell), String(uuid))?.["decided"] === 1;
+  return table === "open_leases" && storedLease(server, String(cell), String(uuid))?.["decided"] !== 0;
 }
 
 const isScrub = ({ table, key }: Change): boolean => table === "meta" && key === "scrub";
