@@ -58,8 +58,6 @@ export interface StaleQuery {
   cell?: string;
   after?: StalePosition;
   limit: number;
-  /** Whether the listing may delete rows of D1 whose leases their ledgers don't have. */
-  deletesUnknown: boolean;
 }
 
 /** The ledger's answer about a candidate. `unknown`: it doesn't have this lease, or not any more. */
@@ -114,11 +112,6 @@ export async function listStale(deployment: ListedDeployment, query: StaleQuery)
       }
       after = positionOf(candidate);
     }
-    if (query.deletesUnknown)
-      await deleteUnknown(
-        database,
-        candidates.filter((_, index) => states[index] === "unknown"),
-      );
     if (found.value.length <= batch) return page(null);
   }
   return page(after ?? null);
@@ -293,21 +286,4 @@ class Ledgers {
     this.#unreachable.add(cell);
     return ok(undefined);
   }
-}
-
-/**
- * Deletes rows whose leases their ledgers don't have. Such rows remain after D1 or a ledger was restored from
- * a backup, and if a ledger has forgotten an outcome before a run read it. No pull ever changes them. As the
- * oldest ones, they would be candidates of every listing.
- */
-async function deleteUnknown(database: Database, gone: readonly Candidate[]): Promise<void> {
-  if (gone.length === 0) return;
-  const rows = gone.map(({ cell, createdPosition, lease }) => [cell, createdPosition, lease]);
-  // A failure is harmless: the next listing finds these rows again.
-  await database.run("delete unknown leases", (orm) =>
-    orm.run(sql`
-      DELETE FROM open_leases WHERE (cell_id, created_position, uuid) IN (
-        SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(${JSON.stringify(rows)})
-      )`),
-  );
 }

@@ -3,7 +3,6 @@ import { beforeEach, expect, test } from "vitest";
 import { defaultLimits } from "../../src/core/limits.ts";
 import type { Env } from "../../src/env.ts";
 import type { LedgerCalls } from "../../src/core/methods.ts";
-import type { MintedKey } from "../suites/conformance/client.ts";
 import { Api, env, startDeployment } from "../support/workerd/api.ts";
 import { watchedNamespace } from "../support/workerd/counting.ts";
 
@@ -88,23 +87,4 @@ test("reads that fail, or whose first answer is lost, don't count any longer", a
     expect([...statuses]).toEqual([503]);
   }
   await expect.poll(async () => (await new Api().send("GET", RECORDS, { key: "cell 1" })).status).toBe(200);
-});
-
-test("a viewer's list of stale leases deletes no row of D1, as an operator's does", async () => {
-  const api = new Api();
-  await env.DB.prepare(
-    `INSERT INTO open_leases (cell_id, created_position, uuid, created_at_ms, creates, destroys, replaces,
-       missing)
-     VALUES ('1', 1, ?, 1, 1, 0, 0, 0)`,
-  )
-    .bind(crypto.randomUUID())
-    .run();
-  const minted = await api.json<{ key: MintedKey }>(201, "POST", "/v1/admin/keys", {
-    body: { role: "viewer" },
-  });
-  const read = (key: MintedKey | "operator") => api.json(200, "GET", "/v1/leases/stale", { key });
-  expect(await read(minted.key)).toMatchObject({ leases: [] });
-  expect(await env.DB.prepare("SELECT uuid FROM open_leases").all()).toMatchObject({ results: [{}] });
-  expect(await read("operator")).toMatchObject({ leases: [] });
-  expect(await env.DB.prepare("SELECT uuid FROM open_leases").all()).toMatchObject({ results: [] });
 });

@@ -49,7 +49,7 @@ describe("the query plans", () => {
     const after = { createdAtMs: 1, cell: "1", createdPosition: 1 };
     for (const query of [{}, { cell: "1" }, { after }, { cell: "1", after }]) {
       const { env: watched, done } = faultyD1();
-      await listStale(deploymentOf(watched), { olderThanS: 0, limit: 1, deletesUnknown: true, ...query });
+      await listStale(deploymentOf(watched), { olderThanS: 0, limit: 1, ...query });
       const plan = await planOf(done, "FROM open_leases");
       expect(plan.match(/SEARCH open_leases USING (?:COVERING )?INDEX open_leases_by_age/g)).toHaveLength(2);
       expect(plan).not.toContain("SCAN open_leases");

@@ -145,7 +145,7 @@ test("[X5] the stale listing is as fresh as the copies of the cells that are lef
   await decide("2", uuidOf(1), "COMMITTED");
   await removeAndClose("1");
   await env.DB.prepare("UPDATE cells SET last_pulled_at_ms = 1 WHERE cell_id = '1'").run();
-  const query = { olderThanS: 1, limit: 10, deletesUnknown: false };
+  const query = { olderThanS: 1, limit: 10 };
   const page = valueOf(await listStale(deploymentOf(env), query));
   expect(page.lastPulledAtMs).toBeGreaterThan(1);
 });

@@ -25,8 +25,6 @@ export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
     const listed = await listStale(deployment, {
       olderThanS,
       limit,
-      // A viewer changes nothing, not even a copy.
-      deletesUnknown: call.principal.role === "operator",
       ...(cell === undefined ? {} : { cell }),
       ...(position === undefined ? {} : { after: position }),
     });

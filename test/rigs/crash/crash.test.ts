@@ -88,7 +88,6 @@ test("every write of the cron to D1 has a failpoint round, or a reason to have n
     "health",
     "read freshness",
     "read stale leases",
-    "delete unknown leases",
     "restart keys",
     "list webhooks",
     "add webhook",

@@ -300,15 +300,6 @@ const revoke: Effect = (changes, _, answer) => {
   return others(changes, rows, revoked, directoryPosition(changes));
 };
 
-/** Rows of D1 that no ledger has, left over after a restored backup. */
-const forget: Effect = (changes, _, __, server) => {
-  const leftOver = changesIn(changes, D1, "open_leases").filter(({ before, after }) => {
-    const { cell_id: cell, uuid } = before ?? {};
-    return after === undefined && storedLease(server, String(cell), String(uuid)) === undefined;
-  });
-  return others(changes, leftOver);
-};
-
 /** The cell's slot and its place in the queue, and expired slots and places of other cells. */
 const slot: Effect = (changes, request) =>
   others(
@@ -497,7 +488,6 @@ const effects: Partial<Record<RouteId, Effect>> = {
   reconcilePart: reconcile,
   finishPart: finish,
   stepScrub: none,
-  listStaleLeases: forget,
   addWebhook: webhook,
   changeWebhook: webhook,
   removeWebhook: webhook,
