@@ -157,6 +157,13 @@ export class SimulatedProjection {
     return this.statement("SELECT * FROM open_leases", false).all() as never;
   }
 
+  /** The cells whose ledgers were pulled to their end since this time. */
+  cellsPulledSince(ms: number): Set<string> {
+    const sql = "SELECT cell_id AS cell FROM cells WHERE last_pulled_at_ms >= ?";
+    const rows = this.statement(sql, false).all(ms) as { cell: string }[];
+    return new Set(rows.map(({ cell }) => cell));
+  }
+
   /** The keys, as a reconciliation of the directory reads them. */
   keys(): MintedKey[] {
     const sql = `SELECT key_id AS keyId, role, cell_id AS cell, note, created_at_ms AS createdAtMs,
@@ -229,12 +236,6 @@ export class SimulatedProjection {
   /** Forgets what the cron has seen of ledgers, as a D1 from an old backup would. */
   forgetLedgers(): void {
     this.statement("UPDATE cells SET seen = NULL", false).run();
-  }
-
-  /** Whether the projection has a lease as open. */
-  hasLease(cell: string, lease: string): boolean {
-    const sql = "SELECT 1 FROM open_leases WHERE cell_id = ? AND uuid = ?";
-    return this.statement(sql, false).all(cell, lease).length > 0;
   }
 
   /** Whether the projection has an audit entry. */

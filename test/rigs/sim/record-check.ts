@@ -19,6 +19,25 @@ export function checkOpen({ judge, cronJob }: Simulation): void {
   }
 }
 
+/**
+ * Wherever a run has compared all leases of a cell, the projection lacks none that was granted before the run
+ * and still is (S4).
+ *
+ * @param before the leases that existed before the run
+ */
+export function checkCompared(
+  { judge, cronJob }: Simulation,
+  startedMs: number,
+  before: ReadonlySet<string>,
+): void {
+  const compared = cronJob.record.cellsPulledSince(startedMs);
+  const recorded = new Set(cronJob.record.openLeases().map((row) => factKey(row.cell_id, row.uuid)));
+  for (const [key, { cell, row, state }] of judge.facts) {
+    if (!before.has(key) || state !== "GRANTED" || row.transfer !== null || !compared.has(cell)) continue;
+    judge.check("I13", recorded.has(key), () => `a run has left out lease ${key}, which is granted`);
+  }
+}
+
 /** D1 has the set of types as the directory has it, to give it back after a loss (T6). */
 export function checkTypes({ judge, cronJob, coordinator }: Simulation): void {
   const stored = storedTypes(coordinator.directory.disk);
@@ -47,12 +66,9 @@ export function checkRecord(simulation: Simulation): void {
       () => `the projection lacks lease ${key}, which its ledger has as granted`,
     );
   }
-  // If no cron has read an outcome in time, its ledger has forgotten it. The stale listing asks the ledger
-  // about such a lease and deletes it.
   const left = recorded.find(({ cell_id, uuid, created_position }) => {
     const fact = judge.factOf(cell_id, uuid);
-    const isIt = fact?.row.created_position === created_position && fact.state === "GRANTED";
-    return !isIt && !judge.wasUnpulled(cell_id, uuid);
+    return fact?.row.created_position !== created_position || fact.state !== "GRANTED";
   });
   judge.check("I13", left === undefined, () => `the projection still has lease ${left?.uuid} as open`);
   judge.see("S4");

@@ -18,7 +18,7 @@ import { Judge } from "./judge/judge.ts";
 import { bucketTypeName, type LocalRow, type Name } from "./local.ts";
 import { Network, type Sent, type Witness } from "./network.ts";
 import type { Part } from "./part.ts";
-import { checkOpen } from "./record-check.ts";
+import { checkCompared, checkOpen } from "./record-check.ts";
 import { Random } from "./random.ts";
 import { RouteWatch } from "./judge/route-watch.ts";
 import { SimulatedCache, SimulatedRouter, type RouterContext } from "./routers.ts";
@@ -192,7 +192,6 @@ export class Simulation {
     this.judge.audit.isCopied = (id) => this.cronJob.record.hasAudit(id);
     this.judge.types.copied = () => this.cronJob.record.types();
     this.judge.growths.copied = () => this.cronJob.record.growth();
-    this.judge.isRecorded = (cell, lease) => this.cronJob.record.hasLease(cell, lease);
     this.#routerIsolate = new Isolate("isolate of routers", network, this.coordinator, (set) =>
       this.cronJob.record.saveTypes(set),
     );
@@ -541,10 +540,12 @@ export class Simulation {
     this.#crons += 1;
     if (this.#crons > 1) this.judge.see("crons overlap");
     // The platform may start a run twice.
+    const before = new Set(this.judge.facts.keys());
     const random = this.faults.stream("cron twice");
     const isTwice = !this.faults.areOff && random.chance(0.3);
     const second = isTwice ? this.scheduler.sleep(random.exponential(200), undefined) : undefined;
     await Promise.all([this.cronJob.run(), second?.then(() => this.cronJob.run())]);
+    checkCompared(this, startedMs, before);
     this.#crons -= 1;
     if (this.scheduler.nowMs - startedMs > MINUTE_MS) this.judge.see("a cron takes over a minute");
     checkOpen(this);

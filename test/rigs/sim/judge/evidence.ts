@@ -30,8 +30,6 @@ export class Evidence {
   readonly everPruned = new Set<string>();
   /** Committed leases that were pruned. */
   readonly forgotten = new Set<string>();
-  /** Leases that were pruned before the projection had them, because no cron ran for too long. */
-  readonly unpulled = new Set<string>();
   /** Decisions that an authorized caller requested. */
   readonly requested = new Set<string>();
   /** Cells whose freeze was acknowledged and that were not thawed since. */
@@ -50,8 +48,6 @@ export class Evidence {
   readonly keysOf = new Map<string, Set<string>>();
   readonly released = new Set<string>();
   readonly calledGone = new Set<string>();
-  /** Whether the projection has a lease in this state. */
-  isRecorded: (cell: string, lease: string) => boolean = () => false;
 
   /** Whether shards may drop or erase claims that have ended. */
   mayForget = false;
@@ -115,10 +111,6 @@ export class Evidence {
   /** Whether the lease was committed and its outcome was forgotten. */
   wasForgotten(cell: string, lease: string): boolean {
     return this.forgotten.has(factKey(cell, lease));
-  }
-
-  wasUnpulled(cell: string, lease: string): boolean {
-    return this.unpulled.has(factKey(cell, lease));
   }
 
   wasPruned(cell: string, lease: string): boolean {

@@ -270,7 +270,6 @@ export class LedgerWatch {
       ageS >= (isUncounted || mayBeShortOfSpace ? lateBeginS : outcomeRetentionS) - 1,
       () => `the outcome of lease ${key} was forgotten after ${ageS} s`,
     );
-    if (this.#evidence.isRecorded(fact.cell, fact.lease)) this.#evidence.unpulled.add(key);
     this.#evidence.see("S1");
     this.#evidence.facts.delete(key);
     this.#evidence.pruned.add(key);
