@@ -136,14 +136,17 @@ export interface Prepare extends Holder {
 export type Outcome = "COMMITTED" | "ROLLED_BACK";
 
 /**
- * A commit or rollback, sent to one shard. It applies only to holds with this `epoch`. An `epoch` of null
- * releases an attempt that was never granted, whatever the epoch of its holds. `PRECOMMITTED`: nothing is
- * decided yet, but the transfer may be cut from now on (Y6).
+ * A commit or rollback, sent to one shard. It applies to all holds there of one execution. `PRECOMMITTED`:
+ * nothing is decided yet, but the transfer may be cut from now on (Y6).
  */
 export interface Decision extends Holder {
   outcome: Outcome | "PRECOMMITTED";
+  /** Null: releases an attempt that was never granted, whatever the epoch of its holds. */
   epoch: number | null;
-  keys: BucketKey[];
+  /** The shard that granted the holds. Absent: this one (G6). */
+  grantedBy?: number;
+  /** The names of a release. Nobody may know its execution. */
+  keys?: BucketKey[];
   /** Present in the decision of a transfer. */
   transfer?: TransferRange;
 }

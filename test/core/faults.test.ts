@@ -846,9 +846,7 @@ test("[C3] a decision that this version cannot read does not block the others", 
   c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
   await c.clock.runUntil(decide(c, "1", bad, "COMMITTED"));
   await c.clock.runUntil(decide(c, "1", good, "COMMITTED"));
-  c.ledger("1")
-    .database.prepare("UPDATE lease SET payload = '[[9,1,\"a\",0,0,0,0]]' WHERE lease = ?")
-    .run(bad);
+  c.ledger("1").database.prepare(`UPDATE lease SET epochs = '{"0":9}' WHERE lease = ?`).run(bad);
   c.fate = () => "deliver";
   c.ledger("1").restart();
   await c.clock.runUntil(c.ledger("1").object.status(c.envelope));

@@ -180,9 +180,9 @@ const heldBy = (c: Cluster): object => privatePath(c.shard(0).object, "#part.log
 const newHeld = (): HeldNames => new HeldNames([], () => undefined);
 
 /** Adds entries with one name each, in one transaction for each. Returns the names. */
-function addEntries(held: HeldNames, count: number): string[] {
+function addEntries(held: HeldNames, count: number, grantedBy: number | null = null): string[] {
   return Array.from({ length: count }, (_, n) => {
-    held.add([{ ...DESTROY, canonical: `n${n}`, epoch: n + 1 }], () => 0);
+    held.add([{ ...DESTROY, canonical: `n${n}`, epoch: n + 1, granted_by: grantedBy }], () => n);
     for (const entry of held.take().made)
       held.place(entry, { slot: n, position: n + 1, offset: 0, length: 100 });
     return `1 n${n}`;
@@ -368,6 +368,11 @@ const proofs: Record<string, Proof> = {
     addEntries(held, 10_200);
     return [sizeOf(held, "#cached"), 10_000];
   },
+  "HeldNames.#moved": async () => {
+    const held = newHeld();
+    addEntries(held, 20, 1);
+    return [sizeOf(held, "#moved"), 20];
+  },
   "HeldNames.#countByCell": "after work",
   "HeldNames.#made": async () => [sizeOf(heldBy(await busyCluster()), "#made"), 0],
   "HeldNames.#endedNames": async () => [sizeOf(heldBy(await busyCluster()), "#endedNames"), 0],
@@ -541,7 +546,6 @@ const proofs: Record<string, Proof> = {
     deliveries,
     "[M6] [C2] applied decisions that wait for the alarm take limited memory",
   ),
-  "Deliveries.#bytesByShard": "after work",
   "ShardLink.#prepares": link,
   "ShardLink.#decisions": link,
   "ShardLinks.#links": "after work",

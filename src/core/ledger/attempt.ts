@@ -162,14 +162,14 @@ export class Attempt {
         return [];
       if (this.#transfer === undefined) return [this.#releaseOn(this.#byShard.get(shard) ?? [], signal)];
       const { from, scope } = this.#transfer;
-      const decision = { ...this.#released, keys: [], transfer: { from, scope } };
+      const decision = { ...this.#released, transfer: { from, scope } };
       return [this.#links.decide(shard, decision, signal, this.#traces)];
     });
     await this.#until(this.#clock.now() + this.#limits.exchangeTimeoutMs, Promise.all(releases));
     signal.isOver = true;
   }
 
-  get #released(): Omit<Decision, "keys"> {
+  get #released(): Decision {
     return { ...this.#holder, outcome: "ROLLED_BACK", epoch: null };
   }
 

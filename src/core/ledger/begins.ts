@@ -14,6 +14,7 @@ import type {
   Op,
   PlacedLease,
 } from "../messages.ts";
+import { shardsOf } from "../placement.ts";
 import { placementMismatch } from "../placement-guard.ts";
 import type { Ports } from "../ports.ts";
 import { agesIn, Histogram } from "../metrics/histogram.ts";
@@ -455,6 +456,7 @@ export class Begins {
       incarnation: attemptId.incarnation,
       counter: attemptId.counter,
       epochs: encodeExecutions(this.#part.links.executions(end.epochs)),
+      shards: shardsOf(placement),
       payload,
       payload_hash: request.payloadHash,
       creates: count("create"),

@@ -10,7 +10,7 @@ import { decidedOtherwise } from "./decided-otherwise.ts";
 import type { Deliveries } from "./deliveries.ts";
 import type { LeaseAudit } from "./lease-audit.ts";
 import type { Positions } from "./position.ts";
-import { plainLease, type LeaseRow, type LedgerStore } from "./store.ts";
+import { plainLease, withoutBatch, type LeaseRow, type LedgerStore } from "./store.ts";
 
 /** What the decision of a transfer does besides that of its lease, in the same transaction (Y6). */
 interface TransferDecision {
@@ -146,6 +146,7 @@ export class Decisions {
       incarnation: 0,
       counter: 0,
       epochs: null,
+      shards: 0,
       payload: null,
       payload_hash: "",
       creates: 0,
@@ -183,6 +184,3 @@ const deciderOf = ({
   decided_by_key: role === "operator" ? keyId : null,
   reason: reason ?? null,
 });
-
-/** Drops the payload, which the answer does not have. */
-const withoutBatch = (row: LeaseRow): LeaseRow => ({ ...row, payload: null });

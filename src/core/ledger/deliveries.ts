@@ -1,16 +1,16 @@
 import type { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
-import type { Decision, Op, Outcome } from "../messages.ts";
+import type { Decision } from "../messages.ts";
 import type { Placement } from "../placement.ts";
 import type { Ports } from "../ports.ts";
 import type { Traces } from "../traces.ts";
 import { AlarmSchedule } from "../alarm-schedule.ts";
 import type { SeenDirectory } from "./seen-directory.ts";
 import type { ShardLinks } from "./shard-links.ts";
+import { shardsOf } from "../placement.ts";
 import { decodeExecutions } from "./executions.ts";
-import { decodePayload } from "./payload.ts";
 import { msOf } from "./position.ts";
-import { decodeRange, type LeaseRow, type LedgerStore } from "./store.ts";
+import { decodeRange, withoutBatch, type LeaseRow, type LedgerStore } from "./store.ts";
 
 /**
  * The largest number of open decisions in memory, besides those of the transaction that is being written. The
@@ -19,8 +19,6 @@ import { decodeRange, type LeaseRow, type LedgerStore } from "./store.ts";
 const MAX_TRACKED = 10_000;
 /** The number of decisions that one alarm delivers. */
 const DECISIONS_PER_ALARM = 500;
-/** The part of `beginBytes` that decisions for one shard may take. */
-const SHARD_SHARE = 1 / 16;
 /** The pause after the first failed delivery. It doubles up to `maxBackoffMs`. */
 const FIRST_PAUSE_MS = 1_000;
 /**
@@ -39,15 +37,8 @@ interface OpenDecision {
   position: number;
   dueAtMs: number;
   pauseMs: number;
-  /**
-   * The row as it was decided, for the first delivery. Later deliveries read it again, because a payload may
-   * be too large to keep in memory.
-   */
+  /** The row as it was decided, for the first delivery. Later deliveries read it again. */
   row: LeaseRow | undefined;
-  /** The size of the payload, while it is in `row` or on its way to the shards. */
-  batchBytes: number;
-  /** The shards of the lease. Empty until the row has been read. */
-  shards: readonly number[];
   /**
    * The messages that were not confirmed yet, by `SentDecision.key`. Undefined after a restart and after a
    * change of the placement: then the decision is sent to all of its shards again.
@@ -86,10 +77,6 @@ export class Deliveries {
    * that were not loaded yet, or for which there was no room.
    */
   #loadedThrough = 0;
-  /** The payloads that are in memory. A delivery starts only if they are below `beginBytes`. */
-  #batchBytes = 0;
-  /** The same for each shard, so that one that does not answer leaves room for the others (N1). */
-  readonly #bytesByShard = new Map<number, number>();
   readonly #alarm: AlarmSchedule;
 
   constructor(part: Needs) {
@@ -137,9 +124,7 @@ export class Deliveries {
   track(row: LeaseRow): void {
     const { lease, position } = row;
     const dueAtMs = this.#part.ports.clock.now() + ADVANCE_AFTER_MS;
-    const open = openDecision(lease, position, dueAtMs);
-    if (this.#hasRoomFor(shardsOf(row))) this.#keepBatch(open, row);
-    this.#open.set(lease, open);
+    this.#open.set(lease, { ...openDecision(lease, position, dueAtMs), row: withoutBatch(row) });
     this.#alarm.setBy(dueAtMs);
   }
 
@@ -157,7 +142,6 @@ export class Deliveries {
     if (!this.#makeRoomFor(open)) return Promise.resolve();
     this.#idle.delete(open);
     open.underWay = this.#deliverOnce(open, traces).finally(() => {
-      this.#dropBatch(open);
       open.underWay = undefined;
       if (this.#open.get(lease) === open) this.#idle.add(open);
     });
@@ -174,49 +158,14 @@ export class Deliveries {
       this.#leaveInRow(idle ?? open);
       if (idle === undefined || idle === open) return false;
     }
-    if (open.row !== undefined || this.#hasRoomFor(open.shards)) return true;
-    this.#idle.add(open);
-    open.dueAtMs = this.#part.ports.clock.now() + FIRST_PAUSE_MS;
-    this.wakeWithin(FIRST_PAUSE_MS);
-    return false;
+    return true;
   }
 
   /** Removes a decision from memory. It is loaded from its row when there is room again. */
   #leaveInRow(open: OpenDecision): void {
-    this.#dropBatch(open);
     this.#open.delete(open.lease);
     this.#idle.delete(open);
     this.#loadedThrough = Math.min(this.#loadedThrough, open.position - 1);
-  }
-
-  #hasRoomFor(shards: readonly number[]): boolean {
-    const { beginBytes } = this.#part.limits;
-    return (
-      this.#batchBytes < beginBytes &&
-      shards.every((shard) => (this.#bytesByShard.get(shard) ?? 0) < beginBytes * SHARD_SHARE)
-    );
-  }
-
-  #keepBatch(open: OpenDecision, row: LeaseRow): void {
-    open.row = row;
-    open.shards = shardsOf(row);
-    open.batchBytes = row.payload?.length ?? 0;
-    this.#countBytes(open, open.batchBytes);
-  }
-
-  #dropBatch(open: OpenDecision): void {
-    this.#countBytes(open, -open.batchBytes);
-    open.batchBytes = 0;
-    open.row = undefined;
-  }
-
-  #countBytes({ shards }: OpenDecision, bytes: number): void {
-    this.#batchBytes += bytes;
-    for (const shard of shards) {
-      const sum = (this.#bytesByShard.get(shard) ?? 0) + bytes;
-      if (sum === 0) this.#bytesByShard.delete(shard);
-      else this.#bytesByShard.set(shard, sum);
-    }
   }
 
   /** Loads a decision that had no room in memory, because a caller has repeated it. */
@@ -235,15 +184,8 @@ export class Deliveries {
     let decisions: SentDecision[];
     const { placement } = this.#part.links;
     try {
-      const row = open.row ?? this.#part.store.findWhole(open.lease);
-      if (open.row === undefined && row !== undefined) {
-        open.shards = shardsOf(row);
-        if (!this.#hasRoomFor(open.shards)) return this.#postpone(open);
-        this.#keepBatch(open, row);
-      }
+      decisions = this.#decisionsOf(open.row ?? this.#part.store.find(open.lease));
       open.row = undefined;
-      decisions =
-        row === undefined ? [] : decisionsOf(this.#part.cell, row, (op) => this.#part.links.shardNow(op));
     } catch (error) {
       // A row that this version cannot read must not block the other decisions.
       this.#part.ports.log("decision_unreadable", {
@@ -263,16 +205,25 @@ export class Deliveries {
     });
     await Promise.all(confirmations);
     // What was confirmed before a change of the placement has moved with its names (G6).
-    if (remaining.size > 0 && this.#part.links.placement !== placement) {
-      this.#dropBatch(open);
+    if (remaining.size > 0 && this.#part.links.placement !== placement)
       return this.#deliverOnce(open, traces);
-    }
     if (remaining.size > 0) return this.#postpone(open);
     // Without room in `#applied`, the decision is sent once more later on, which has no effect (C2).
     if (this.#applied.size >= MAX_APPLIED) this.#leaveInRow(open);
     else this.#applied.set(open.lease, open.position);
     this.#open.delete(open.lease);
     this.#alarm.setBy(this.#part.ports.clock.now() + ADVANCE_AFTER_MS);
+  }
+
+  /**
+   * Returns the decisions for each shard that may have a hold of a decided lease: the one that granted it,
+   * and those that its names may have by now (G6). None for a fence, which has no holds.
+   */
+  #decisionsOf(row: LeaseRow | undefined): SentDecision[] {
+    if (row === undefined || row.state === "GRANTED") return [];
+    // A range hold stays where it was granted: no shard hands names over while it has one (G10).
+    const shards = row.transfer === null ? shardsOf(this.#part.links.placement) : 0;
+    return decisionsOf(this.#part.cell, row, row.state, shards);
   }
 
   #postpone(open: OpenDecision): void {
@@ -379,15 +330,10 @@ const openDecision = (lease: string, position: number, dueAtMs: number): OpenDec
   dueAtMs,
   pauseMs: FIRST_PAUSE_MS,
   row: undefined,
-  batchBytes: 0,
-  shards: [],
   remaining: undefined,
   placement: undefined,
   underWay: undefined,
 });
-
-const shardsOf = ({ epochs }: LeaseRow): number[] =>
-  epochs === null ? [] : [...decodeExecutions(epochs).keys()];
 
 /** A decision for the holds of one execution that one shard has. */
 interface SentDecision {
@@ -399,41 +345,24 @@ interface SentDecision {
 
 /** Returns what tells each shard that has the range hold of a transfer that it may be cut (Y6). */
 export const precommitsOf = (cell: string, row: LeaseRow | undefined): SentDecision[] =>
-  row === undefined ? [] : transferDecisionsOf(cell, row, "PRECOMMITTED");
+  row === undefined ? [] : decisionsOf(cell, row, "PRECOMMITTED", 0);
 
-function transferDecisionsOf(cell: string, row: LeaseRow, outcome: Decision["outcome"]): SentDecision[] {
-  const { lease, incarnation, counter, epochs, transfer } = row;
-  if (epochs === null || transfer === null) return [];
-  const decided = { cell, lease, incarnation, counter, outcome, transfer: decodeRange(transfer) };
-  // A range hold stays where it was granted: no shard hands names over while it has one (G10).
-  return [...decodeExecutions(epochs)].map(([shard, { epoch }]) => ({
-    key: `${shard}>${shard}`,
-    shard,
-    decision: { ...decided, epoch, keys: [] },
-  }));
-}
-
-/**
- * Returns the decisions for each shard that may have a hold of the lease. None for a fence, which has no
- * holds.
- */
-function decisionsOf(cell: string, row: LeaseRow, shardNow: (op: Op) => number): SentDecision[] {
-  if (row.payload === null || row.epochs === null || row.state === "GRANTED") return [];
-  const outcome: Outcome = row.state;
-  if (row.transfer !== null) return transferDecisionsOf(cell, row, outcome);
-  const { lease, incarnation, counter } = row;
-  const executions = decodeExecutions(row.epochs);
+/** @param shardsNow names of the lease may have moved to those of them that there were not at its grant */
+function decisionsOf(
+  cell: string,
+  { lease, incarnation, counter, epochs, shards, transfer }: LeaseRow,
+  outcome: Decision["outcome"],
+  shardsNow: number,
+): SentDecision[] {
+  if (epochs === null) return [];
   const decided = { cell, lease, incarnation, counter, outcome };
-  const sent = new Map<string, SentDecision>();
-  for (const op of decodePayload(row.payload)) {
-    const { shard: grantedBy, type, canonical } = op;
-    const epoch = executions.get(grantedBy)?.epoch;
-    if (epoch === undefined) continue;
-    const shard = shardNow(op);
-    const key = `${grantedBy}>${shard}`;
-    const decision: Decision = sent.get(key)?.decision ?? { ...decided, epoch, keys: [] };
-    decision.keys.push({ type, canonical });
-    sent.set(key, { key, shard, decision });
-  }
-  return [...sent.values()];
+  const range = transfer === null ? {} : { transfer: decodeRange(transfer) };
+  const added = Array.from({ length: Math.max(0, shardsNow - shards) }, (_, index) => shards + index);
+  return [...decodeExecutions(epochs)].flatMap(([grantedBy, { epoch }]) =>
+    [grantedBy, ...added].map((shard) => ({
+      key: `${grantedBy}>${shard}`,
+      shard,
+      decision: { ...decided, epoch, ...(shard === grantedBy ? {} : { grantedBy }), ...range },
+    })),
+  );
 }

@@ -270,6 +270,7 @@ export class LedgerReconciler {
       incarnation: range.incarnation,
       counter: range.counter,
       epochs: encodeExecutions(executions),
+      shards: 0,
       payload: encodePayload([]),
       transfer: encodeRange(range),
     };
@@ -342,6 +343,8 @@ export class LedgerReconciler {
       incarnation: first.incarnation,
       counter: first.counter,
       epochs: encodeExecutions(executions),
+      // There were at least those that have granted it.
+      shards: Math.max(...executions.keys()) + 1,
       payload: encodePayload(unique),
       payload_hash: REBUILT,
       creates: count("create"),
@@ -408,6 +411,7 @@ const emptyTransfer = (nowMs: number): Omit<LeaseRow, "lease" | "position" | "cr
   incarnation: 0,
   counter: 0,
   epochs: null,
+  shards: 0,
   payload: null,
   payload_hash: REBUILT,
   creates: 0,

@@ -51,4 +51,6 @@ export const ledgerSchema: readonly (readonly string[])[] = [
   ],
   // The lease of a transfer has the source and the scope, as a JSON array. Other leases have NULL (Y1).
   [...TRANSFER_TABLES, "ALTER TABLE lease ADD COLUMN transfer TEXT"],
+  // The shards that there were when the lease was granted. Its names may have moved to later ones (G6).
+  ["ALTER TABLE lease ADD COLUMN shards INTEGER NOT NULL DEFAULT 0"],
 ];

@@ -189,7 +189,7 @@ export class ShardLink {
     this.#prepares = withoutOver(this.#prepares);
     const room = new MessageRoom(this.#limits.messageOps);
     const takeDecisions = (): Queued<Decision, null>[] =>
-      takeWhile(this.#decisions, ({ item }) => room.fits(item.keys.length || 1));
+      takeWhile(this.#decisions, ({ item }) => room.fits(item.keys?.length ?? 1));
     const takePrepares = (): Queued<Prepare, PrepareAnswer>[] =>
       takeWhile(this.#prepares, ({ item }) => room.fits(item.ops.length || 1));
     const prepares = this.#preparesFirst ? takePrepares() : [];

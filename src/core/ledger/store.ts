@@ -35,6 +35,8 @@ export interface LeaseRow extends LeaseCounts {
    * applied everywhere (S2).
    */
   epochs: string | null;
+  /** The number of shards at the grant. Names of the lease may have moved to shards that were added since. */
+  shards: number;
   payload: string | null;
   payload_hash: string;
   decided_by: string | null;
@@ -57,6 +59,9 @@ export function decodeRange(stored: string): TransferRange {
   const [from, scope] = JSON.parse(stored) as [string, string];
   return { from, scope };
 }
+
+/** Drops the payload, which neither an answer nor a decision has. */
+export const withoutBatch = (row: LeaseRow): LeaseRow => ({ ...row, payload: null });
 
 type Counter = "cell_state_set_at_ms" | "cell_state_version" | "pruned_position" | "refused_through_ms";
 
@@ -90,7 +95,7 @@ interface Applied {
 
 /** All columns except the payload, for listings and replays. */
 const HEAD = `lease, decided, position, created_position, created_at_ms, decided_at_ms, state, fence,
-  incarnation, counter, epochs, NULL AS payload, payload_hash, creates, destroys, replaces, missing,
+  incarnation, counter, epochs, shards, NULL AS payload, payload_hash, creates, destroys, replaces, missing,
   decided_by, decided_by_key, reason, renewed_at_ms, renewal_reason, transfer`;
 
 /** The SQL statements on the ledger's tables. It makes no decisions. */
@@ -131,9 +136,9 @@ export class LedgerStore {
   insert(row: LeaseRow): void {
     this.#sql.all(
       `INSERT INTO lease (lease, decided, position, created_position, created_at_ms, decided_at_ms, state,
-                          fence, incarnation, counter, epochs, payload, payload_hash, creates, destroys,
-                          replaces, missing, decided_by, decided_by_key, reason, transfer)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+                          fence, incarnation, counter, epochs, shards, payload, payload_hash, creates,
+                          destroys, replaces, missing, decided_by, decided_by_key, reason, transfer)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       row.lease,
       row.decided,
       row.position,
@@ -145,6 +150,7 @@ export class LedgerStore {
       row.incarnation,
       row.counter,
       row.epochs,
+      row.shards,
       row.payload,
       row.payload_hash,
       row.creates,

@@ -13,7 +13,7 @@ import {
   type StoredEnd,
   type StoredEntry,
 } from "./hold-entries.ts";
-import { executionKey, type Holding, type HoldRow } from "./rows.ts";
+import { epochText, executionKey, type Holding, type HoldRow } from "./rows.ts";
 
 /** How many holds the cached entries may have in all. */
 const CACHED_HOLDS = 10_000;
@@ -26,6 +26,8 @@ export interface HeldEntry extends EntryId, Pick<HoldRow, "cell" | "held_at_ms">
   readonly kinds: OpKind | readonly OpKind[];
   /** The scopes that its creates and replaces give to claims. */
   readonly scopes: readonly string[];
+  /** The `epochText` of its execution, if another shard has granted it. */
+  readonly movedAs: string | null;
   /** How many names are held. */
   left: number;
   /** The row of the log that has it. -1: it is not written yet. */
@@ -82,9 +84,11 @@ export class HeldNames {
   readonly #cached = new Set<HeldEntry>();
   #cachedHolds = 0;
   #writtenLength = 0;
+  /** The entries of executions that another shard has granted, by `epochText`. */
+  readonly #moved: EntrySets = new Map();
   readonly #countByCell = new Map<string, number>();
   /** By cell and scope. */
-  readonly #byScope = new Map<string, Set<HeldEntry>>();
+  readonly #byScope: EntrySets = new Map();
   /** What the current transaction has changed. */
   #made: HeldEntry[] = [];
   readonly #endedNames = new Map<HeldEntry, string[]>();
@@ -105,7 +109,7 @@ export class HeldNames {
       this.#written.add(entry);
       this.#writtenLength += entry.length;
       this.#ordered.push(entry);
-      this.#addScopes(entry);
+      this.#index(entry);
     }
     this.#ordered.sort((a, b) => a.since - b.since || a.part - b.part);
   }
@@ -173,6 +177,18 @@ export class HeldNames {
     return { holds, missing };
   }
 
+  /** Returns the entries of an execution, in which some names are held. */
+  ofExecution(execution: Pick<HoldRow, "epoch" | "granted_by">): HeldEntry[] {
+    if (execution.granted_by !== null) return [...(this.#moved.get(epochText(execution)) ?? [])];
+    const entries: HeldEntry[] = [];
+    for (let index = this.#indexAfter(execution.epoch, -1); index < this.#ordered.length; index += 1) {
+      const entry = this.#ordered[index];
+      if (entry?.since !== execution.epoch) break;
+      if (entry.left > 0 && entry.movedAs === null) entries.push(entry);
+    }
+    return entries;
+  }
+
   /** Returns the names of an entry that are held. */
   namesIn(entry: HeldEntry): string[] {
     return namesOf(entry).filter((name) => this.#byName.get(name) === entry);
@@ -229,7 +245,7 @@ export class HeldNames {
         }
         this.#made.push(entry);
         this.#ordered.push(entry);
-        this.#addScopes(entry);
+        this.#index(entry);
       }
     }
   }
@@ -250,12 +266,8 @@ export class HeldNames {
   }
 
   #drop(entry: HeldEntry): void {
-    for (const scope of entry.scopes) {
-      const text = scopeText(entry.cell, scope);
-      const entries = this.#byScope.get(text);
-      entries?.delete(entry);
-      if (entries?.size === 0) this.#byScope.delete(text);
-    }
+    for (const scope of entry.scopes) removeFrom(this.#byScope, scopeText(entry.cell, scope), entry);
+    if (entry.movedAs !== null) removeFrom(this.#moved, entry.movedAs, entry);
     this.#written.delete(entry);
     this.#writtenLength -= entry.length;
     this.#forget(entry);
@@ -348,11 +360,9 @@ export class HeldNames {
     entry.stored = undefined;
   }
 
-  #addScopes(entry: HeldEntry): void {
-    for (const scope of entry.scopes) {
-      const text = scopeText(entry.cell, scope);
-      this.#byScope.set(text, (this.#byScope.get(text) ?? new Set()).add(entry));
-    }
+  #index(entry: HeldEntry): void {
+    for (const scope of entry.scopes) addTo(this.#byScope, scopeText(entry.cell, scope), entry);
+    if (entry.movedAs !== null) addTo(this.#moved, entry.movedAs, entry);
   }
 
   #count(cell: string, room: number): void {
@@ -375,7 +385,7 @@ function* placedIn(holds: string | null): Iterable<[StoredEntry, Pick<Place, "of
 const UNWRITTEN: Place = { slot: -1, position: 0, offset: 0, length: 0 };
 
 function newEntry(stored: StoredEntry, { slot, position, offset, length }: Place): HeldEntry {
-  const [since, part, , , cell, , , , heldAtMs, names] = stored;
+  const [since, part, epoch, granted_by, cell, , , , heldAtMs, names] = stored;
   const kinds = kindsOf(stored);
   const [first] = kinds;
   return {
@@ -386,6 +396,7 @@ function newEntry(stored: StoredEntry, { slot, position, offset, length }: Place
     names: names.length === 1 ? (names[0] ?? "") : names,
     kinds: first !== undefined && kinds.every((kind) => kind === first) ? first : kinds,
     scopes: scopesOf(stored),
+    movedAs: granted_by === null ? null : epochText({ epoch, granted_by }),
     left: 0,
     slot,
     position,
@@ -417,6 +428,18 @@ function replay(rows: Iterable<HoldsOfRow>, byName: Map<string, HeldEntry>): Ite
     }
   }
   return found.values();
+}
+
+type EntrySets = Map<string, Set<HeldEntry>>;
+
+function addTo(sets: EntrySets, key: string, entry: HeldEntry): void {
+  sets.set(key, (sets.get(key) ?? new Set()).add(entry));
+}
+
+function removeFrom(sets: EntrySets, key: string, entry: HeldEntry): void {
+  const entries = sets.get(key);
+  entries?.delete(entry);
+  if (entries?.size === 0) sets.delete(key);
 }
 
 /** For each so many characters, a name counts once more. */

@@ -97,7 +97,8 @@ import { ReadQueue } from "./read-queue.ts";
 import { ShardReader } from "./reader.ts";
 import { reportAfter } from "./report.ts";
 import { shardSchema } from "./schema.ts";
-import { bucketText, type ExecutionId, type HoldRow } from "./rows.ts";
+import { nameOf } from "./hold-entries.ts";
+import type { ExecutionId, HoldRow } from "./rows.ts";
 import { ScanStore } from "./scan-store.ts";
 import { ScopeStore } from "./scope-store.ts";
 import { MOVE_WEIGHT, PRECOMMIT_WEIGHT, ShardTransfers } from "./shard-transfers.ts";
@@ -167,9 +168,10 @@ export class Shard implements ShardCalls {
             retryAfterMs: 1_000,
           });
         }
-        const parts = partsOf(message).map((part) =>
+        const weigh: Weigh = (decision) => decisionWeight(decision, this.#part.store.countHoldsOf(decision));
+        const parts = partsOf(message, weigh).map((part) =>
           this.#part.commits.submit("exchange", () => ok(this.#carryOut(part)), {
-            weight: weightOf(part),
+            weight: weightOf(part, weigh),
             owner: message.cell,
           }),
         );
@@ -216,10 +218,9 @@ export class Shard implements ShardCalls {
     if (placementGuard.refuseOutdated(message) !== undefined) return { prepares: [], unapplied: [] };
     const now = this.#part.ports.clock.now();
     if (!log.note(cell, point, confirmed)) return { isUnchecked: true, prepares: [], unapplied: [] };
-    // Names that are not handed over yet keep their decisions waiting, and nobody else's (N2, G5).
-    const decided = Map.groupBy(decisions, ({ keys }) => this.#servesAll(keys));
-    const missing = this.#decide(decided.get(true) ?? [], now);
-    const waiting = decided.get(false) ?? [];
+    const missing = this.#decide(decisions, now);
+    // A decision stays unapplied until its names that may be handed over are here (G5).
+    const waiting = decisions.filter((decision) => !this.#hasAllOf(decision));
     if (waiting.length > 0) this.#wakeSources();
     // Names whose claims are lost look free, and only their owners' verification may take them (H6).
     const refusal = this.#part.history.reconcilingRefusal;
@@ -279,13 +280,13 @@ export class Shard implements ShardCalls {
   }
 
   /**
-   * Applies each decision to its own holds and to nothing else. If a hold is missing, the decision was
-   * applied before (C2). Returns the transfers whose precommit found no range hold (Y6).
+   * Applies each decision to its own holds of names that this shard serves, and to nothing else. If a hold is
+   * missing, the decision was applied before (C2). Returns the transfers whose precommit found no range hold
+   * (Y6).
    */
   #decide(decisions: readonly Decision[], now: number): string[] {
     const missing: string[] = [];
-    const holds = this.#part.store.holdsOn(decisions.flatMap(({ keys }) => keys));
-    const ended: { hold: HoldRow; as: EndedAs }[] = [];
+    const ended = new Map<string, { hold: HoldRow; as: EndedAs }>();
     for (const decision of decisions) {
       const range = decision.transfer && this.#part.ranges.on(decision.transfer);
       const isHeld = range !== undefined && decides(decision, range);
@@ -295,15 +296,11 @@ export class Shard implements ShardCalls {
         continue;
       }
       if (isHeld) this.#part.transfers.end(range, endedAs(decision), now);
-      for (const { type, canonical } of decision.keys) {
-        const bucket = bucketText(type, canonical);
-        const hold = holds.get(bucket);
-        if (hold === undefined || !decides(decision, hold)) continue;
-        holds.delete(bucket);
-        ended.push({ hold, as: endedAs(decision) });
-      }
+      for (const hold of this.#part.store.holdsOf(decision))
+        if (decides(decision, hold) && this.#serves(hold))
+          ended.set(nameOf(hold), { hold, as: endedAs(decision) });
     }
-    endHolds(this.#part.store, this.#part.log, ended, false, now);
+    endHolds(this.#part.store, this.#part.log, [...ended.values()], !this.#isWhole, now);
     return missing;
   }
 
@@ -840,6 +837,16 @@ export class Shard implements ShardCalls {
     return this.#isWhole || keys.every((key) => this.#part.serves(key));
   }
 
+  #serves({ bucket_type: type, canonical }: HoldRow): boolean {
+    return this.#isWhole || this.#part.serves({ type, canonical });
+  }
+
+  /** Whether this shard already has all holds of a decision that it gets. Others may hand over some (G5). */
+  #hasAllOf({ keys, grantedBy }: Decision): boolean {
+    if (keys !== undefined) return this.#servesAll(keys);
+    return grantedBy === undefined || this.#part.target.isWhole;
+  }
+
   /** Whether the rows here are exactly the names that this shard serves (G8). */
   get #isWhole(): boolean {
     return this.#part.target.isWhole && this.#part.source.isWhole;
@@ -1055,14 +1062,16 @@ const NOT_KNOWN: LookupFound = { kind: "unknown" };
 
 const neverNone = (found: LookupFound): LookupFound => (found.kind === "none" ? { kind: "unknown" } : found);
 
+type Weigh = (decision: Decision) => number;
+
 /** A transfer is a part by itself: it touches many rows, and sees the holds of the parts before it. */
-const decisionWeight = ({ keys, outcome, transfer }: Decision): number =>
-  outcome === "PRECOMMITTED" ? PRECOMMIT_WEIGHT : transfer === undefined ? keys.length : MOVE_WEIGHT;
+const decisionWeight = ({ outcome, transfer }: Decision, holds: number): number =>
+  outcome === "PRECOMMITTED" ? PRECOMMIT_WEIGHT : transfer === undefined ? holds : MOVE_WEIGHT;
 const prepareWeight = ({ ops, transfer }: Prepare): number =>
   transfer === undefined ? ops.length : CHUNK_ROWS;
 
-const weightOf = ({ decisions, prepares }: Exchange): number =>
-  decisions.reduce((sum, each) => sum + decisionWeight(each), 0) +
+const weightOf = ({ decisions, prepares }: Exchange, weigh: Weigh): number =>
+  decisions.reduce((sum, each) => sum + weigh(each), 0) +
   prepares.reduce((sum, each) => sum + prepareWeight(each), 0) +
   1;
 
@@ -1070,9 +1079,9 @@ const weightOf = ({ decisions, prepares }: Exchange): number =>
  * Cuts a large message into parts, so that the messages of other cells get their turns in between. The leases
  * of a message are independent. The decisions stay before the prepares (N2).
  */
-function partsOf(message: Exchange): Exchange[] {
-  if (weightOf(message) <= CHUNK_ROWS) return [message];
-  const decisions = chunksOf(message.decisions, CHUNK_ROWS, decisionWeight);
+function partsOf(message: Exchange, weigh: Weigh): Exchange[] {
+  if (weightOf(message, weigh) <= CHUNK_ROWS) return [message];
+  const decisions = chunksOf(message.decisions, CHUNK_ROWS, weigh);
   const prepares = chunksOf(message.prepares, CHUNK_ROWS, prepareWeight);
   return [
     ...decisions.map((part) => ({ ...message, decisions: part, prepares: [] })),

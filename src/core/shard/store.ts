@@ -3,11 +3,13 @@ import type {
   CellClaimCounts,
   CellClaimPosition,
   ClaimCount,
+  Decision,
   FindNames,
   FoundNames,
 } from "../messages.ts";
 import type { Sql } from "../ports.ts";
 import { digestWordsOfHold } from "./digest-words.ts";
+import type { HeldEntry } from "./held-names.ts";
 import { nameOf } from "./hold-entries.ts";
 import { ManyRows } from "./many-rows.ts";
 import type { PastClaims } from "./past-claims.ts";
@@ -204,6 +206,21 @@ export class ShardStore {
         return hold === undefined ? [] : [[name, hold]];
       }),
     );
+  }
+
+  /** Returns the holds that a decision may end: those of its execution, or on the names of a release. */
+  holdsOf({ epoch, grantedBy, keys }: Decision): HoldRow[] {
+    if (epoch === null) return [...this.holdsOn(keys ?? []).values()];
+    return this.#entriesOf(epoch, grantedBy).flatMap((entry) => this.#log.held.holdsOf(entry));
+  }
+
+  countHoldsOf({ epoch, grantedBy, keys = [] }: Decision): number {
+    if (epoch === null) return keys.length;
+    return this.#entriesOf(epoch, grantedBy).reduce((sum, { left }) => sum + left, 0);
+  }
+
+  #entriesOf(epoch: number, grantedBy: number | undefined): HeldEntry[] {
+    return this.#log.held.ofExecution({ epoch, granted_by: grantedBy ?? null });
   }
 
   /** Returns the claims and holds of buckets, by `bucketText`. */

@@ -56,7 +56,7 @@ function insertOld(c: Cluster, count: number): void {
   c.ledger("1").database.exec(
     `INSERT INTO lease
      SELECT 'old-' || n, 1, n, n, 0, 0, 'COMMITTED', 0, 1, n, '{}', '[]', '', 0, 0, 0, 0, NULL, NULL, NULL,
-            NULL, NULL, NULL
+            NULL, NULL, NULL, 1
        FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${count})
              SELECT n FROM count)`,
   );
@@ -223,7 +223,7 @@ function insertGranted(c: Cluster, count: number, payload?: string): string[] {
     .prepare(
       `INSERT INTO lease
        SELECT 'granted-' || n, 0, n, n, 0, NULL, 'GRANTED', 0, 1, n, (SELECT epochs FROM lease LIMIT 1), ?,
-              '', 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL
+              '', 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 1
          FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ?)
                SELECT n FROM count)`,
     )
@@ -269,31 +269,6 @@ test("[C3] [M6] without room for one more delivery, the alarm delivers a decisio
   c.fate = () => "deliver";
   await c.pass(600_000);
   expect([await unapplied(c), kept(c)]).toEqual([0, 0]);
-});
-
-test("[M6] decisions that are sent at a time have a limited size, also after a restart", async () => {
-  // One shard gets a sixteenth of the room.
-  const c = await start({ beginBytes: 160_000, exchangeTimeoutMs: 100 });
-  await granted(c, "warm-up");
-  const payload = JSON.stringify([[0, 1, "x".repeat(1_000), 0, 0, 0, 0]]);
-  const leases = insertGranted(c, 100, payload);
-  c.ledger("1").restart();
-  c.fate = loseDecisions;
-  const bytes: number[] = [];
-  c.fate = (call) => {
-    bytes.push(privatePath(c.ledger("1").object, "#part.deliveries.#batchBytes") as number);
-    return loseDecisions(call);
-  };
-  await commitAll(c, leases);
-  c.ledger("1").restart();
-  await unapplied(c);
-  await c.pass(5_000);
-  expect(Math.max(...bytes)).toBeGreaterThan(10_000);
-  expect(Math.max(...bytes)).toBeLessThan(10_000 + payload.length);
-  c.fate = () => "deliver";
-  await c.pass(600_000);
-  expect([await unapplied(c), kept(c)]).toEqual([0, 0]);
-  expect(privatePath(c.ledger("1").object, "#part.deliveries.#batchBytes")).toBe(0);
 });
 
 test("[M6] [C2] applied decisions that wait for the alarm take limited memory", async () => {

@@ -188,10 +188,10 @@ test("[C3] [M3] a decision that this version cannot read is retried with the sam
   const { c, free } = await withTaken();
   const lease = c.uuid();
   await c.clock.runUntil(begin(c, "1", lease, [free]));
-  c.ledger("1")
-    .database.prepare("UPDATE lease SET payload = '[[9,1,\"a\",0,0,0,0]]' WHERE lease = ?")
-    .run(lease);
+  c.fate = ({ method }) => (method === "exchange" ? "lose" : "deliver");
   await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"));
+  c.fate = () => "deliver";
+  c.ledger("1").database.prepare(`UPDATE lease SET epochs = '{"0":9}' WHERE lease = ?`).run(lease);
   await c.pass(600_000);
   const tries = c.logged.filter(({ event }) => event === "decision_unreadable").length;
   expect(tries).toBeGreaterThan(5);

@@ -276,7 +276,7 @@ test("[C3] decisions beyond the memory limit are applied too, and a call for one
   c.ledger("1").database.exec(
     `INSERT INTO lease
      SELECT 'old-' || n, 1, n, n, 0, 0, 'COMMITTED', 0, 1, n, '{}', '[]', '', 0, 0, 0, 0, NULL, NULL, NULL,
-            NULL, NULL, NULL
+            NULL, NULL, NULL, 1
        FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${LEFT})
              SELECT n FROM count)`,
   );

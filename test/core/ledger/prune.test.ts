@@ -168,7 +168,7 @@ function insertOld(c: Cluster, count: number, atMs: number, isApplied = true): v
     `INSERT INTO lease
      SELECT 'old-' || n, 1, n, n, ${atMs}, ${atMs}, 'ROLLED_BACK', 0, 0, 0, NULL,
             ${isApplied ? "NULL" : "'[]'"}, '', 0, 0, 0, 0, NULL, NULL, NULL, NULL,
-            NULL, NULL
+            NULL, NULL, 1
        FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${count})
              SELECT n FROM count)`,
   );

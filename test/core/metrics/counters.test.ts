@@ -276,7 +276,7 @@ describe("the cost of a message for metrics", () => {
        INSERT INTO lease
          SELECT 'copy-' || i, 0, position + i, created_position + i, created_at_ms, NULL, state, fence,
                 incarnation, counter, NULL, NULL, payload_hash, creates, destroys, replaces, missing, NULL,
-                NULL, NULL, NULL, NULL, NULL
+                NULL, NULL, NULL, NULL, NULL, 1
            FROM lease, n`,
     );
     await c.pass(2_000);

@@ -18,7 +18,7 @@
 
 /* ---- bounds ---- */
 #ifndef LEASES
-#define LEASES 3         /* 2 to 4. They are interchangeable, so their rows are inserted in ascending order. */
+#define LEASES 3         /* 2 to 4. They are interchangeable, so rows are inserted in ascending order. */
 #endif
 #define SHARDS 2         /* each has a hold of each granted lease */
 

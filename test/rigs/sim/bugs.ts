@@ -183,8 +183,8 @@ export const bugs: Record<string, Bug> = {
     "G6",
     ["I5", "I11"],
     "src/core/ledger/deliveries.ts",
-    "const shard = shardNow(op);",
-    "const shard = op.shard;",
+    "[grantedBy, ...added].map((shard) => ({",
+    "[grantedBy].map((shard) => ({",
   ),
   "a decision counts as applied although its names are not handed over": one(
     "G5",
@@ -1442,8 +1442,8 @@ export const bugs: Record<string, Bug> = {
     "H4",
     ["I24"],
     "src/core/shard/shard.ts",
-    "weight: weightOf(part),",
-    "evenIfStopped: true, weight: weightOf(part),",
+    "weight: weightOf(part, weigh),",
+    "evenIfStopped: true, weight: weightOf(part, weigh),",
   ),
   "a ledger makes a decision that waited while it noticed its loss": one(
     "H4",
@@ -1570,6 +1570,13 @@ export const bugs: Record<string, Bug> = {
     "src/core/ledger/deliveries.ts",
     "    for (const { position } of this.#open.values()) through = Math.min(through, position - 1);\n",
     "",
+  ),
+  "a shard finds no holds that have moved to it": one(
+    "G6",
+    ["I5", "I11"],
+    "src/core/shard/store.ts",
+    "this.#log.held.ofExecution({ epoch, granted_by: grantedBy ?? null })",
+    "this.#log.held.ofExecution({ epoch, granted_by: null })",
   ),
   "a fence is not written": one(
     "C7",
