@@ -132,6 +132,7 @@ export class LeaseFiller {
     const attemptId: AttemptId = { incarnation: this.#incarnation, counter: ++this.#attempts };
     const counts = { creates: 1, destroys: 0, replaces: 0, missing: 0 };
     return {
+      shards: 1,
       lease,
       position,
       created_position: position,

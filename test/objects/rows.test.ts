@@ -121,6 +121,7 @@ test("a page of leases reads at most its size + 2 rows, whatever was decided bef
     await w.ledger("1").begin(beginRequest(w.envelope, lease, [`n${n}`]));
     if (n % 10 > 0) await w.ledger("1").decide(decideRequest(w.envelope, lease, "ROLLED_BACK"));
   }
+  await runDurableObjectAlarm(objects.ledger("1"));
   const counter = await count(objects.ledger("1"));
   const page = await w.ledger("1").listLeases({
     ...w.envelope,

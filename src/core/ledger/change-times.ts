@@ -24,7 +24,6 @@ const MAX_MARKS = 20;
 export class ChangeTimes {
   readonly #store: Marks;
   #marks: readonly ClockMark[];
-  /** The time of the latest change. */
   #latestMs: number;
 
   constructor(store: Marks) {
@@ -34,6 +33,11 @@ export class ChangeTimes {
       0,
       ...store.lastChanges().map(({ position, atMs }) => this.timeOf(position, atMs)),
     );
+  }
+
+  /** The time of the latest change. */
+  get latestMs(): number {
+    return this.#latestMs;
   }
 
   /** True if the clock went back and no mark says so yet. */

@@ -10,7 +10,7 @@ import { decidedOtherwise } from "./decided-otherwise.ts";
 import type { Deliveries } from "./deliveries.ts";
 import type { LeaseAudit } from "./lease-audit.ts";
 import type { Positions } from "./position.ts";
-import { plainLease, withoutBatch, type LeaseRow, type LedgerStore } from "./store.ts";
+import { plainLease, type LeaseRow, type LedgerStore } from "./store.ts";
 
 /** What the decision of a transfer does besides that of its lease, in the same transaction (Y6). */
 interface TransferDecision {
@@ -80,14 +80,12 @@ export class Decisions {
 
   /** Runs in one transaction: reads the row again, and decides it if it is undecided (C1, M1). */
   #write(request: DecideRequest, transfer: TransferDecision | undefined): Result<LeaseRow> {
-    const row = this.#part.store.findWhole(request.lease);
+    const row = this.#part.store.find(request.lease);
     if (row === undefined && transfer === undefined) return this.#writeFence(request);
     if (row === undefined) return refused("NOT_FOUND", "this cell has no lease with this id");
     if ((row.transfer !== null) !== (transfer !== undefined)) return leaseOfTransfer;
     if (row.state !== "GRANTED")
-      return row.state === request.outcome
-        ? ok(withoutBatch(row))
-        : { ok: false, refusal: decidedOtherwise(row) };
+      return row.state === request.outcome ? ok(row) : { ok: false, refusal: decidedOtherwise(row) };
     const unfit = transfer === undefined ? this.#part.leaseAudit.refusalOf(request) : transfer.refusal();
     if (unfit !== undefined) return { ok: false, refusal: unfit };
     const now = this.#part.ports.clock.now();
@@ -108,7 +106,7 @@ export class Decisions {
     this.#part.begins.decided();
     this.#part.deliveries.track(decided);
     this.#part.counters.decided(request);
-    return ok(withoutBatch(decided));
+    return ok(decided);
   }
 
   /**

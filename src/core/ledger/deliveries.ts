@@ -3,14 +3,15 @@ import type { Limits } from "../limits.ts";
 import type { Decision } from "../messages.ts";
 import type { Placement } from "../placement.ts";
 import type { Ports } from "../ports.ts";
+import { ok, type Result } from "../refusal.ts";
 import type { Traces } from "../traces.ts";
 import { AlarmSchedule } from "../alarm-schedule.ts";
 import type { SeenDirectory } from "./seen-directory.ts";
 import type { ShardLinks } from "./shard-links.ts";
 import { shardsOf } from "../placement.ts";
 import { decodeExecutions } from "./executions.ts";
-import { msOf } from "./position.ts";
-import { decodeRange, withoutBatch, type LeaseRow, type LedgerStore } from "./store.ts";
+import { msOf, type Positions } from "./position.ts";
+import { decodeRange, type LeaseRow, type LedgerStore, type UnappliedRow } from "./store.ts";
 
 /**
  * The largest number of open decisions in memory, besides those of the transaction that is being written. The
@@ -22,19 +23,16 @@ const DECISIONS_PER_ALARM = 500;
 /** The pause after the first failed delivery. It doubles up to `maxBackoffMs`. */
 const FIRST_PAUSE_MS = 1_000;
 /**
- * The batches of applied decisions are dropped, and the applied position is written, this long after a
- * decision: once for all decisions made meanwhile.
+ * Leases are examined this long after a decision: once for all decisions made meanwhile.
  */
 const ADVANCE_AFTER_MS = 5_000;
-/** The batches that one transaction drops, and the transactions of one alarm. */
-const STEP_BATCHES = 1_000;
+/** The rows that one transaction notes something for, and the transactions of one alarm. */
+const STEP_ROWS = 1_000;
 const MAX_STEPS = 20;
-/** The largest number of applied decisions in memory: as many as one alarm can drop the batches of. */
-const MAX_APPLIED = STEP_BATCHES * MAX_STEPS;
+/** The largest number of applied decisions in memory: as many as one alarm can note. */
+const MAX_APPLIED = STEP_ROWS * MAX_STEPS;
 
-interface OpenDecision {
-  lease: string;
-  position: number;
+interface OpenDecision extends UnappliedRow {
   dueAtMs: number;
   pauseMs: number;
   /** The row as it was decided, for the first delivery. Later deliveries read it again. */
@@ -54,34 +52,44 @@ interface Needs {
   readonly ports: Ports;
   readonly limits: Limits;
   readonly store: LedgerStore;
+  readonly positions: Positions;
   readonly links: ShardLinks;
   readonly directory: SeenDirectory;
 }
 
 /**
  * Delivers decisions to their shards, with retries that never end (C3). A decision is open from the
- * transaction that makes it until every shard has confirmed it. Some seconds later its row loses its batch
- * (S2), in one transaction for all decisions of that time. `applied` stores the position up to which
- * no row has a batch. After a restart, the decisions after it that still have one are sent again, which has
- * no effect where they were applied before (C2).
+ * transaction that makes it until every shard has confirmed it. Some seconds later, the leases since the last
+ * time are examined, in one transaction: those that are granted, or whose decision is open, are pending from
+ * then on, and `applied` stores how far this has got (S2). So a start finds what is unfinished among what is
+ * pending or newer than that. It sends the newer decisions again, which has no effect where they were applied
+ * before (C2).
  */
 export class Deliveries {
   readonly #part: Needs;
   readonly #open = new Map<string, OpenDecision>();
   /** Those of them that wait for the alarm: they are durable and are not being sent. */
   readonly #idle = new Set<OpenDecision>();
-  /** Decisions that every shard has confirmed, with their positions. Their rows still have their batches. */
+  /**
+   * Decisions that every shard has confirmed, whose rows do not say so: their leases are pending, or an
+   * earlier instance has decided them. With the positions of their leases.
+   */
   readonly #applied = new Map<string, number>();
   /**
-   * All open decisions up to this position are in memory. There may be more in the rows after it: decisions
-   * that were not loaded yet, or for which there was no room.
+   * All open decisions of leases created up to this position are in memory. There may be more in the rows:
+   * decisions that were not loaded yet, or for which there was no room.
    */
   #loadedThrough = 0;
+  /** The last position of earlier instances. */
+  readonly #before: number;
+  /** The position of the last decision of this instance. */
+  #lastDecided = 0;
   readonly #alarm: AlarmSchedule;
 
   constructor(part: Needs) {
     this.#part = part;
     this.#alarm = new AlarmSchedule(part.ports.alarm, part.ports.clock);
+    this.#before = part.positions.last;
     this.#load();
   }
 
@@ -99,9 +107,9 @@ export class Deliveries {
     return Math.max(this.#open.size, this.#loadedThrough === Infinity ? 0 : 1);
   }
 
-  /** Whether this instance, or the next one, delivers a decision whose row still has its batch (C3). */
-  willDeliver(lease: string, position: number): boolean {
-    const isLaterLoaded = position > this.#loadedThrough;
+  /** Whether this instance, or the next one, delivers a decision of a pending lease (C3). */
+  willDeliver({ lease, created_position: created }: UnappliedRow): boolean {
+    const isLaterLoaded = created > this.#loadedThrough;
     return this.#open.has(lease) || this.#applied.has(lease) || isLaterLoaded;
   }
 
@@ -122,9 +130,9 @@ export class Deliveries {
    * before `deliver` is called, when the decision is durable (C2).
    */
   track(row: LeaseRow): void {
-    const { lease, position } = row;
     const dueAtMs = this.#part.ports.clock.now() + ADVANCE_AFTER_MS;
-    this.#open.set(lease, { ...openDecision(lease, position, dueAtMs), row: withoutBatch(row) });
+    this.#open.set(row.lease, { ...openDecision(row, dueAtMs), row });
+    this.#lastDecided = row.position;
     this.#alarm.setBy(dueAtMs);
   }
 
@@ -150,32 +158,39 @@ export class Deliveries {
 
   /**
    * Makes room for the delivery of a decision, whose row is durable. Returns false if there is none: the
-   * decision then waits for the alarm. Decisions are never refused (C6), so memory is limited here.
+   * decision then waits for the alarm. Decisions are never refused (C6), so memory is limited here. What was
+   * not examined yet stays: its row does not say that it is open.
    */
   #makeRoomFor(open: OpenDecision): boolean {
-    while (this.#open.size > MAX_TRACKED) {
-      const [idle] = this.#idle;
-      this.#leaveInRow(idle ?? open);
-      if (idle === undefined || idle === open) return false;
+    for (const idle of this.#idle) {
+      if (this.#open.size <= MAX_TRACKED) break;
+      if (this.#isPending(idle)) this.#leaveInRow(idle);
     }
-    return true;
+    if (this.#open.size <= MAX_TRACKED || !this.#isPending(open)) return true;
+    this.#leaveInRow(open);
+    return false;
   }
 
   /** Removes a decision from memory. It is loaded from its row when there is room again. */
   #leaveInRow(open: OpenDecision): void {
     this.#open.delete(open.lease);
     this.#idle.delete(open);
-    this.#loadedThrough = Math.min(this.#loadedThrough, open.position - 1);
+    this.#loadedThrough = Math.min(this.#loadedThrough, open.created_position - 1);
+  }
+
+  /** Whether a row says that its decision is open. */
+  #isPending({ created_position: created }: UnappliedRow): boolean {
+    return created <= this.#part.store.through;
   }
 
   /** Loads a decision that had no room in memory, because a caller has repeated it. */
   #reopen(lease: string): OpenDecision | undefined {
     if (this.#loadedThrough === Infinity || this.#applied.has(lease)) return undefined;
-    const row = this.#part.store.findWhole(lease);
-    // A decision at or before `#loadedThrough` that is not in `#open` was confirmed.
-    if (row === undefined || row.decided === 0 || row.payload === null || row.position <= this.#loadedThrough)
+    const row = this.#part.store.find(lease);
+    // A decision of a lease at or before `#loadedThrough` that is not in `#open` was confirmed.
+    if (row?.decided !== 1 || row.pending === 0 || row.created_position <= this.#loadedThrough)
       return undefined;
-    const open = openDecision(lease, row.position, this.#part.ports.clock.now());
+    const open = openDecision(row, this.#part.ports.clock.now());
     this.#open.set(lease, open);
     return open;
   }
@@ -210,7 +225,8 @@ export class Deliveries {
     if (remaining.size > 0) return this.#postpone(open);
     // Without room in `#applied`, the decision is sent once more later on, which has no effect (C2).
     if (this.#applied.size >= MAX_APPLIED) this.#leaveInRow(open);
-    else this.#applied.set(open.lease, open.position);
+    else if (this.#isPending(open) || open.position <= this.#before)
+      this.#applied.set(open.lease, open.created_position);
     this.#open.delete(open.lease);
     this.#alarm.setBy(this.#part.ports.clock.now() + ADVANCE_AFTER_MS);
   }
@@ -238,9 +254,8 @@ export class Deliveries {
   }
 
   /**
-   * Runs at each alarm: delivers the decisions that are due, drops the batches of those that are applied, and
-   * advances the applied position. The work is bounded. A call at any time, and a repeated call, does no
-   * harm.
+   * Runs at each alarm: delivers the decisions that are due, and examines the leases since the last time. The
+   * work is bounded. A call at any time, and a repeated call, does no harm.
    */
   async deliverDue(commits: GroupCommit): Promise<void> {
     this.#alarm.markRung();
@@ -249,9 +264,12 @@ export class Deliveries {
       const due = [...this.#idle].filter((open) => this.#dueAtMs(open, now) <= now);
       await Promise.all(due.slice(0, DECISIONS_PER_ALARM).map(({ lease }) => this.deliver(lease)));
       // What is applied meanwhile waits for the next alarm, so that it shares a transaction.
-      const steps = Math.min(MAX_STEPS, Math.max(1, Math.ceil(this.#applied.size / STEP_BATCHES)));
-      for (let step = 0; step < steps && this.#hasToAdvance(); step += 1)
-        await commits.submit("advance_applied", () => this.#advance(), { weight: STEP_BATCHES });
+      for (let step = 0, isEnd = false; step < MAX_STEPS && !isEnd && this.#hasToAdvance(); step += 1) {
+        const advanced = await commits.submit("advance_applied", () => this.#advance(), {
+          weight: STEP_ROWS,
+        });
+        isEnd = !advanced.ok || advanced.value.isEnd;
+      }
       if (this.#open.size < MAX_TRACKED / 2) this.#load();
     } finally {
       this.#rearm();
@@ -261,23 +279,41 @@ export class Deliveries {
   #hasToAdvance(): boolean {
     return (
       this.#applied.size > 0 ||
-      this.#appliedPosition() > this.#part.store.appliedPosition ||
+      this.#lastDecided > this.#part.store.through ||
       !this.#part.directory.isStored ||
       this.#part.store.times.isBehind(this.#part.ports.clock.now())
     );
   }
 
-  /** Drops batches of applied decisions, and stores how far all of them are dropped. */
-  #advance(): void {
-    this.#part.store.times.note(this.#part.ports.clock.now(), this.#part.store.lastPosition());
-    const leases = [...this.#applied.keys()].slice(0, STEP_BATCHES);
-    if (leases.length > 0) this.#part.store.dropBatches(leases);
-    for (const lease of leases) this.#applied.delete(lease);
-    const applied = Math.max(this.#appliedPosition(), this.#part.store.appliedPosition);
-    // The dropped epochs may be the last trace of what the shards have done, so their points are stored with
-    // the drop (H3).
-    if (leases.length > 0 || applied > this.#part.store.appliedPosition || !this.#part.directory.isStored)
-      this.#part.store.setApplied(applied, this.#part.links.points, this.#part.directory.point);
+  /**
+   * Notes which leases are pending, and how far they were examined: some of them, if there are many. Runs
+   * inside a transaction.
+   */
+  #advance(): Result<{ isEnd: boolean }> {
+    const { store, positions, links, directory, ports } = this.#part;
+    const { through } = store;
+    store.times.note(ports.clock.now(), positions.last);
+    const applied = [...this.#applied].filter(([, created]) => created <= through).slice(0, STEP_ROWS);
+    store.setPending(
+      applied.map(([, created]) => created),
+      0,
+    );
+    for (const [lease] of applied) this.#applied.delete(lease);
+    const known = new Set(this.#applied.values());
+    const open = [...this.#open.values()].filter((each) => !this.#isPending(each));
+    const unfinished = new Set([
+      ...store.unexamined(this.#before, STEP_ROWS + 1 + known.size),
+      ...open.map((each) => each.created_position),
+    ]);
+    const pending = [...unfinished].filter((created) => !known.has(created)).toSorted((a, b) => a - b);
+    const next = pending[STEP_ROWS];
+    store.setPending(pending.slice(0, STEP_ROWS), 1);
+    // What is not pending is not told to the shards again, so their points are stored with it (H3).
+    const { last } = positions;
+    store.setApplied({ through: next === undefined ? last : next - 1, last }, links.points, directory.point);
+    for (const [lease, created] of this.#applied)
+      if (created > through && created <= store.through) this.#applied.delete(lease);
+    return ok({ isEnd: next === undefined && this.#applied.size === 0 });
   }
 
   /** Keeps an alarm set while there is work (M3). */
@@ -298,34 +334,29 @@ export class Deliveries {
   }
 
   #load(): void {
-    const from = Math.max(this.#loadedThrough, this.#part.store.appliedPosition);
-    if (from === Infinity) return;
-    const rows = this.#part.store.unapplied(from, MAX_TRACKED);
+    if (this.#loadedThrough === Infinity) return;
+    const rows = this.#part.store.unapplied(this.#loadedThrough, this.#before, MAX_TRACKED);
     const now = this.#part.ports.clock.now();
-    for (const { lease, position } of rows) {
-      if (this.#open.has(lease) || this.#applied.has(lease)) continue;
+    for (const row of rows) {
+      if (this.#open.has(row.lease) || this.#applied.has(row.lease)) continue;
       if (this.#open.size >= MAX_TRACKED) {
-        this.#loadedThrough = position - 1;
+        this.#loadedThrough = row.created_position - 1;
         return;
       }
-      const open = openDecision(lease, position, now);
-      this.#open.set(lease, open);
+      const open = openDecision(row, now);
+      this.#open.set(row.lease, open);
       this.#idle.add(open);
     }
-    this.#loadedThrough = rows.length < MAX_TRACKED ? Infinity : (rows.at(-1)?.position ?? Infinity);
-  }
-
-  #appliedPosition(): number {
-    let through =
-      this.#loadedThrough === Infinity ? this.#part.store.lastDecidedPosition() : this.#loadedThrough;
-    for (const { position } of this.#open.values()) through = Math.min(through, position - 1);
-    for (const position of this.#applied.values()) through = Math.min(through, position - 1);
-    return through;
+    this.#loadedThrough = rows.length < MAX_TRACKED ? Infinity : (rows.at(-1)?.created_position ?? Infinity);
   }
 }
 
-const openDecision = (lease: string, position: number, dueAtMs: number): OpenDecision => ({
+const openDecision = (
+  { lease, created_position, position }: UnappliedRow,
+  dueAtMs: number,
+): OpenDecision => ({
   lease,
+  created_position,
   position,
   dueAtMs,
   pauseMs: FIRST_PAUSE_MS,

@@ -18,7 +18,7 @@ export function answerQuestion(
   if (question.incarnation > history.incarnation) return "unknown";
   const row = store.find(question.lease);
   if (row === undefined) return begins.isRunning(question.lease, question) ? "running" : "gone";
-  if (!isGrantedBy(row, question.grantedBy ?? shard, question)) return "gone";
+  if (!isGrantedBy(row, question.grantedBy ?? shard, question) || store.isApplied(row)) return "gone";
   switch (row.state) {
     case "GRANTED":
       return "granted";

@@ -101,7 +101,7 @@ export class LedgerScrub {
     const isEnd = read === rows.length && rows.length < STEP_LEASES;
     const last = rows[read - 1];
     return ok({
-      ...nothingChecked({ table: "leases", behind: [last?.position ?? after] }),
+      ...nothingChecked({ table: "leases", behind: [last?.created_position ?? after] }),
       ...(isEnd ? { next: { table: "decisions", behind: [0] } } : {}),
       rows: read,
       findings: [...findings, ...leases.flatMap((lease) => this.#findingsOf(lease))],
@@ -124,6 +124,15 @@ export class LedgerScrub {
       };
     } catch {
       return undefined;
+    }
+  }
+
+  #isReadable(id: string): boolean {
+    try {
+      decodeExecutions(this.#part.store.find(id)?.epochs ?? "{}");
+      return true;
+    } catch {
+      return false;
     }
   }
 
@@ -220,17 +229,15 @@ export class LedgerScrub {
   /** Checks in one turn that all decisions which some shard may lack will be delivered. */
   #checkDecisions(after: number): Result<ScrubProgress> {
     const limit = this.#part.limits.scanRows;
-    const rows = this.#part.store.outcomes(1, after, limit);
-    const findings = rows
-      .filter(({ applied }) => applied === 0)
-      .flatMap(({ lease, position }): NewFinding[] => {
-        if (!this.#part.deliveries.willDeliver(lease, position))
-          return [this.#finding("undelivered_decision", "decisions", lease)];
-        return this.#read(lease) === undefined ? [this.#finding("unreadable_lease", "decisions", lease)] : [];
-      });
+    const rows = this.#part.store.pendingDecisions(after, limit);
+    const findings = rows.flatMap((row): NewFinding[] => {
+      if (!this.#part.deliveries.willDeliver(row))
+        return [this.#finding("undelivered_decision", "decisions", row.lease)];
+      return this.#isReadable(row.lease) ? [] : [this.#finding("unreadable_lease", "decisions", row.lease)];
+    });
     const last = rows.at(-1);
     const isEnd = last === undefined || rows.length < limit;
-    const next: ScrubCursor | null = isEnd ? null : { table: "decisions", behind: [last.position] };
+    const next: ScrubCursor | null = isEnd ? null : { table: "decisions", behind: [last.created_position] };
     return ok({ ...nothingChecked(next), rows: rows.length, findings });
   }
 

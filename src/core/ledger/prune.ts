@@ -28,7 +28,8 @@ interface Needs {
 
 /**
  * Forgets outcomes that are applied on every shard and old enough (S1). The cron and the ledger's own alarm
- * call it. An outcome that is not applied is skipped, so it holds up no others.
+ * call it. An outcome that is not applied is skipped, so it holds up no others. Leases are read in the order
+ * of their creation.
  */
 export class Pruner {
   readonly #part: Needs;
@@ -56,34 +57,31 @@ export class Pruner {
   async #pruneKind(kind: 1 | 2): Promise<Pruned> {
     let total = 0;
     for (let step = 0; step < MAX_STEPS; step += 1) {
-      const old = this.#oldOutcomes(kind);
-      const done = old.filter(({ applied }) => applied === 1);
-      if (done.length > 0) {
-        const weight = done.length;
-        const forgotten = await this.#part.commits.submit("prune", () => this.#forget(kind, done), {
-          weight,
-        });
+      const rows = this.#oldLeases(kind);
+      const old = rows.filter((row) => this.#isOld(kind, row));
+      if (old.length > 0) {
+        const weight = old.length;
+        const forgotten = await this.#part.commits.submit("prune", () => this.#forget(kind, old), { weight });
         if (!forgotten.ok) return { total, more: false };
-        total += done.length;
+        total += old.length;
       }
-      if (old.length < STEP_ROWS) {
-        // The next call begins at the front again, because decisions that were skipped may be applied by
-        // then.
+      if (rows.length < STEP_ROWS) {
+        // The next call begins at the front again, because leases that were skipped may be old by then.
         this.#from[kind] = 0;
         return { total, more: false };
       }
-      this.#from[kind] = old.at(-1)?.position ?? 0;
+      this.#from[kind] = rows.at(-1)?.created_position ?? 0;
     }
     return { total, more: true };
   }
 
   /**
-   * Returns the next outcomes that are old enough, up to the first one that is not. Usually that is the very
-   * first one, so it is read by itself before a thousand are.
+   * Returns the next outcomes of leases that were created long enough ago, up to the first one that was not.
+   * Usually that is the very first one, so it is read by itself before a thousand are.
    */
-  #oldOutcomes(kind: 1 | 2): OutcomeRow[] {
-    const isShort = this.#isShortOfSpace();
-    const isYoung = (row: OutcomeRow): boolean => !this.#isOld(kind, row, isShort);
+  #oldLeases(kind: 1 | 2): OutcomeRow[] {
+    const isYoung = (row: OutcomeRow): boolean =>
+      this.#ageS(row.created_position, row.created_at_ms) < this.#retentionS(kind);
     const [oldest] = this.#part.store.outcomes(kind, this.#from[kind], 1);
     if (oldest === undefined || isYoung(oldest)) return [];
     const rows = this.#part.store.outcomes(kind, this.#from[kind], STEP_ROWS);
@@ -96,13 +94,20 @@ export class Pruner {
     if (kind === 2) this.#part.decisions.forgotten(rows.length);
   }
 
-  /** Whether an outcome, or a fence without a begin (2), is old enough to be forgotten (S1, C7). */
-  #isOld(kind: 1 | 2, { position, decided_at_ms }: OutcomeRow, isShort: boolean): boolean {
-    const ageS =
-      (this.#part.ports.clock.now() - this.#part.store.times.timeOf(position, decided_at_ms)) / 1_000;
+  #isOld(kind: 1 | 2, { position, decided_at_ms }: OutcomeRow): boolean {
+    return this.#ageS(position, decided_at_ms) >= this.#retentionS(kind);
+  }
+
+  #ageS(position: number, stampedMs: number): number {
+    const { ports, store } = this.#part;
+    return (ports.clock.now() - store.times.timeOf(position, stampedMs)) / 1_000;
+  }
+
+  /** How old an outcome, or a fence without a begin (2), must be to be forgotten (S1, C7). */
+  #retentionS(kind: 1 | 2): number {
     const { outcomeRetentionS, lateBeginS } = this.#part.limits;
-    if (kind === 2) return ageS >= lateBeginS;
-    return ageS >= (isShort ? Math.min(lateBeginS, outcomeRetentionS) : outcomeRetentionS);
+    if (kind === 2) return lateBeginS;
+    return this.#isShortOfSpace() ? Math.min(lateBeginS, outcomeRetentionS) : outcomeRetentionS;
   }
 
   /** True if the database is so large that outcomes are forgotten early. */

@@ -240,7 +240,7 @@ export class LedgerReconciler {
     const isCutHere = row?.state === "COMMITTED" || stored?.state === "CUT";
     // Every shard has confirmed the cut, so the claims may have changed since. This execution was never
     // granted, or its shard has gone back. An inquiry answers `gone` (S2).
-    if (isCutHere && (row === undefined || row.epochs === null)) return false;
+    if (isCutHere && (row === undefined || this.#part.store.isApplied(row))) return false;
     const isKnown = row !== undefined && !isSameAttempt(row, range) && !this.#isForgotten(row, range);
     const isComplete = row?.epochs != null && decodeExecutions(row.epochs).has(shard) && isCutHere >= isCut;
     if (isKnown || isComplete || this.#part.begins.isRunning(lease, range)) return false;
@@ -271,7 +271,7 @@ export class LedgerReconciler {
       counter: range.counter,
       epochs: encodeExecutions(executions),
       shards: 0,
-      payload: encodePayload([]),
+      payload: wasCut ? null : encodePayload([]),
       transfer: encodeRange(range),
     };
     this.#part.store.insert(rebuilt);
@@ -324,7 +324,7 @@ export class LedgerReconciler {
     this.#part.positions.raiseTo(seenPosition);
     const now = this.#part.ports.clock.now();
     this.#part.store.times.note(now, this.#part.positions.last);
-    const position = known?.position ?? this.#part.positions.next(now);
+    const position = known?.created_position ?? this.#part.positions.next(now);
     const count = (kind: Op["kind"]): number => unique.filter((op) => op.kind === kind).length;
     // A begin with this id that still runs has another attempt, which must not be granted as well.
     this.#part.begins.fence(lease);

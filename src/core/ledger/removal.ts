@@ -93,7 +93,7 @@ export class Removal {
             "applied yet; decide the leases, wait for the shards, export again, and repeat this call",
           { reason: "CELL_HAS_LEASES" },
         );
-      if (position !== this.#part.store.lastPosition()) return this.#hasChanged();
+      if (position !== this.#part.positions.last) return this.#hasChanged();
       this.#part.store.setRemoval({ records, released: 0, position, end: null });
       return ok(null);
     });
@@ -146,7 +146,7 @@ export class Removal {
           reason: "CELL_NOT_REMOVING",
         });
       // Every claim is as it was compared, because none changes without a position.
-      if (removal.position !== store.lastPosition()) return this.#hasChanged();
+      if (removal.position !== positions.last) return this.#hasChanged();
       // The step may be a late copy from before the state was set, and the removal was approved again.
       if (stateVersion !== store.number("cell_state_version")) return this.#hasChanged();
       const full = audit.refusal;

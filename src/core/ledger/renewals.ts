@@ -4,6 +4,7 @@ import type { Lease, RenewRequest } from "../messages.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, type Result } from "../refusal.ts";
 import { decidedOtherwise } from "./decided-otherwise.ts";
+import type { Positions } from "./position.ts";
 import type { LedgerStore } from "./store.ts";
 
 /** A renewal so soon after the last one would change nothing that matters, so it is not written. */
@@ -17,11 +18,18 @@ const MIN_INTERVAL_MS = 1_000;
 export class Renewals {
   readonly #ports: Pick<Ports, "sql" | "clock" | "halt">;
   readonly #store: LedgerStore;
+  readonly #positions: Pick<Positions, "last">;
   readonly #commits: GroupCommit;
 
-  constructor(ports: Pick<Ports, "sql" | "clock" | "halt">, store: LedgerStore, history: History) {
+  constructor(
+    ports: Pick<Ports, "sql" | "clock" | "halt">,
+    store: LedgerStore,
+    positions: Pick<Positions, "last">,
+    history: History,
+  ) {
     this.#ports = ports;
     this.#store = store;
+    this.#positions = positions;
     this.#commits = new GroupCommit(ports, history);
   }
 
@@ -36,7 +44,7 @@ export class Renewals {
       return refused("NOT_FOUND", "this cell has no lease with this id");
     if (row.state !== "GRANTED") return { ok: false, refusal: decidedOtherwise(row) };
     const now = this.#ports.clock.now();
-    this.#store.times.note(now, this.#store.lastPosition());
+    this.#store.times.note(now, this.#positions.last);
     const isNew =
       row.renewed_at_ms === null ||
       row.renewal_reason !== reason ||

@@ -51,6 +51,50 @@ export const ledgerSchema: readonly (readonly string[])[] = [
   ],
   // The lease of a transfer has the source and the scope, as a JSON array. Other leases have NULL (Y1).
   [...TRANSFER_TABLES, "ALTER TABLE lease ADD COLUMN transfer TEXT"],
-  // The shards that there were when the lease was granted. Its names may have moved to later ones (G6).
-  ["ALTER TABLE lease ADD COLUMN shards INTEGER NOT NULL DEFAULT 0"],
+  // The key never changes, so a decision writes nothing but its row. What is older than `through` (of the
+  // value `applied`) and unfinished is `pending`: granted leases, decisions that some shard may not have
+  // applied (S2), and fences. `shards` is their number at the grant: names may have moved to later ones (G6).
+  // The batch comes last, because whoever reads a column behind it reads all of it.
+  [
+    "CREATE TABLE lease_before AS SELECT * FROM lease",
+    "DROP TABLE lease",
+    `CREATE TABLE lease (
+       created_position INTEGER PRIMARY KEY,
+       lease TEXT NOT NULL UNIQUE,
+       decided INTEGER NOT NULL CHECK (decided IN (0, 1, 2)),
+       pending INTEGER NOT NULL CHECK (pending IN (0, 1)),
+       position INTEGER NOT NULL,
+       created_at_ms INTEGER NOT NULL,
+       decided_at_ms INTEGER,
+       state TEXT NOT NULL CHECK (state IN ('GRANTED', 'COMMITTED', 'ROLLED_BACK')),
+       fence INTEGER NOT NULL,
+       incarnation INTEGER NOT NULL,
+       counter INTEGER NOT NULL,
+       epochs TEXT,
+       shards INTEGER NOT NULL,
+       payload_hash TEXT NOT NULL,
+       creates INTEGER NOT NULL,
+       destroys INTEGER NOT NULL,
+       replaces INTEGER NOT NULL,
+       missing INTEGER NOT NULL,
+       decided_by TEXT,
+       decided_by_key TEXT,
+       reason TEXT,
+       renewed_at_ms INTEGER,
+       renewal_reason TEXT,
+       transfer TEXT,
+       payload TEXT
+     ) STRICT`,
+    `INSERT INTO lease
+     SELECT iif(decided = 0, position, created_position), lease, decided,
+            decided = 2 OR ((decided = 0 OR epochs IS NOT NULL) AND created_position <= coalesce(
+              (SELECT value ->> 'through' FROM meta WHERE name = 'applied'), 0)),
+            position, created_at_ms, decided_at_ms, state, fence, incarnation, counter, epochs, 0,
+            payload_hash, creates, destroys, replaces, missing, decided_by, decided_by_key, reason,
+            renewed_at_ms, renewal_reason, transfer, iif(decided = 0, payload, NULL) FROM lease_before`,
+    "DROP TABLE lease_before",
+    "CREATE INDEX pending_lease ON lease (decided) WHERE pending = 1",
+    `CREATE INDEX lease_by_renewal ON lease (renewed_at_ms, created_at_ms)
+      WHERE decided = 0 AND renewed_at_ms IS NOT NULL`,
+  ],
 ];

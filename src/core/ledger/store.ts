@@ -30,13 +30,11 @@ export interface LeaseRow extends LeaseCounts {
   fence: 0 | 1;
   incarnation: number;
   counter: number;
-  /**
-   * The executions of the grant (executions.ts). Dropped together with the payload once the decision is
-   * applied everywhere (S2).
-   */
+  /** The executions of the grant (executions.ts). */
   epochs: string | null;
   /** The number of shards at the grant. Names of the lease may have moved to shards that were added since. */
   shards: number;
+  /** The batch. The decision drops it (S2). */
   payload: string | null;
   payload_hash: string;
   decided_by: string | null;
@@ -60,43 +58,46 @@ export function decodeRange(stored: string): TransferRange {
   return { from, scope };
 }
 
-/** Drops the payload, which neither an answer nor a decision has. */
-export const withoutBatch = (row: LeaseRow): LeaseRow => ({ ...row, payload: null });
-
 type Counter = "cell_state_set_at_ms" | "cell_state_version" | "pruned_position" | "refused_through_ms";
 
-/** The kinds of rows, each with its own range in the index `lease_by_position`. */
-const KINDS = [0, 1, 2] as const;
-type Kind = (typeof KINDS)[number];
-
-/** A decided lease, as far as pruning needs it. */
-export interface OutcomeRow {
-  lease: string;
-  position: number;
-  decided_at_ms: number;
-  /** 1 if the decision is applied on every shard, or has nothing to apply. */
-  applied: 0 | 1;
+/** A lease as it is stored. */
+export interface StoredLease extends LeaseRow {
+  /** Whether the lease is older than `through`, and unfinished. */
+  pending: 0 | 1;
 }
 
+/** A decided lease, as far as pruning needs it. */
+export type OutcomeRow = Pick<LeaseRow, "created_position" | "position" | "created_at_ms"> & {
+  decided_at_ms: number;
+};
+
+/** A decision that some shard may not have applied. */
+export type UnappliedRow = Pick<LeaseRow, "lease" | "created_position" | "position">;
+
 /**
- * How far decisions are applied, with what this ledger has seen of the shards. Both are one value, because a
- * decision that is not told to the shards again must not be the last trace of what they have done (H3).
+ * Up to where the leases were examined, with what this ledger has seen of the shards. Both are one value,
+ * because a decision that is not told to the shards again must not be the last trace of what they have done
+ * (H3).
  */
 interface Applied {
-  /** All decisions up to this position are applied on every shard. */
-  position: number;
+  /** Of the leases created up to this position, those that are unfinished are pending. */
+  through: number;
+  /** The ledger's last position then. */
+  last: number;
+  /** The time of the latest change up to there. */
+  atMs: number;
   /** The newest point of each shard that this ledger had seen: incarnation and position, by shard. */
   shards: Record<string, [incarnation: number, position: number]>;
-  /** The ledger's last position when the points were stored. Later rows may have newer points. */
-  through: number;
   /** The newest point of the directory that this ledger had seen: incarnation and position. */
   directory?: [incarnation: number, position: number];
 }
 
 /** All columns except the payload, for listings and replays. */
-const HEAD = `lease, decided, position, created_position, created_at_ms, decided_at_ms, state, fence,
+const HEAD = `lease, decided, pending, position, created_position, created_at_ms, decided_at_ms, state, fence,
   incarnation, counter, epochs, shards, NULL AS payload, payload_hash, creates, destroys, replaces, missing,
   decided_by, decided_by_key, reason, renewed_at_ms, renewal_reason, transfer`;
+
+const UNAPPLIED = "lease, created_position, position";
 
 /** The SQL statements on the ledger's tables. It makes no decisions. */
 export class LedgerStore {
@@ -119,28 +120,30 @@ export class LedgerStore {
     this.#applied =
       typeof applied === "string"
         ? (JSON.parse(applied) as Applied)
-        : { position: 0, shards: {}, through: 0 };
+        : { through: 0, last: 0, atMs: 0, shards: {} };
     this.#refusedThroughMs = this.number("refused_through_ms");
     this.times = new ChangeTimes(this);
   }
 
   /** Returns the row of a lease without its payload. */
-  find(lease: string): LeaseRow | undefined {
-    return this.#sql.all<LeaseRow>(`SELECT ${HEAD} FROM lease WHERE lease = ?`, lease)[0];
+  find(lease: string): StoredLease | undefined {
+    return this.#sql.all<StoredLease>(`SELECT ${HEAD} FROM lease WHERE lease = ?`, lease)[0];
   }
 
-  findWhole(lease: string): LeaseRow | undefined {
-    return this.#sql.all<LeaseRow>("SELECT * FROM lease WHERE lease = ?", lease)[0];
+  findWhole(lease: string): StoredLease | undefined {
+    return this.#sql.all<StoredLease>("SELECT * FROM lease WHERE lease = ?", lease)[0];
   }
 
   insert(row: LeaseRow): void {
     this.#sql.all(
-      `INSERT INTO lease (lease, decided, position, created_position, created_at_ms, decided_at_ms, state,
-                          fence, incarnation, counter, epochs, shards, payload, payload_hash, creates,
+      `INSERT INTO lease (lease, decided, pending, position, created_position, created_at_ms, decided_at_ms,
+                          state, fence, incarnation, counter, epochs, shards, payload, payload_hash, creates,
                           destroys, replaces, missing, decided_by, decided_by_key, reason, transfer)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       row.lease,
       row.decided,
+      // A lease that is rebuilt may keep an old position. Fences are found among what is pending, too.
+      row.decided === 2 || row.created_position <= this.through ? 1 : 0,
       row.position,
       row.created_position,
       row.created_at_ms,
@@ -164,10 +167,9 @@ export class LedgerStore {
     );
   }
 
-  /** Whether a lease still has its batch, because some shard may not have applied its decision (S2). */
-  hasBatch(lease: string): boolean {
-    const sql = "SELECT 1 FROM lease WHERE lease = ? AND payload IS NOT NULL";
-    return this.#sql.all(sql, lease).length > 0;
+  /** Whether a lease is decided, and every shard has applied that (S2). */
+  isApplied({ decided, pending, created_position: created }: StoredLease): boolean {
+    return decided === 1 && pending === 0 && created <= this.through;
   }
 
   /** Deletes a lease that the same transaction writes again. */
@@ -175,18 +177,19 @@ export class LedgerStore {
     this.#sql.all("DELETE FROM lease WHERE lease = ?", lease);
   }
 
+  /** The batch is not needed any more: decisions name executions (C2). */
   decide(row: LeaseRow): void {
     this.#sql.all(
       `UPDATE lease SET decided = 1, state = ?, position = ?, decided_at_ms = ?, decided_by = ?,
-                        decided_by_key = ?, reason = ?
-        WHERE lease = ? AND decided = 0`,
+                        decided_by_key = ?, reason = ?, payload = NULL
+        WHERE created_position = ? AND decided = 0`,
       row.state,
       row.position,
       row.decided_at_ms,
       row.decided_by,
       row.decided_by_key,
       row.reason,
-      row.lease,
+      row.created_position,
     );
   }
 
@@ -204,96 +207,143 @@ export class LedgerStore {
    * but their own calls decides them (Y1). The position of a granted lease is its created position.
    */
   granted(afterPosition: number, limit: number, throughPosition = Number.MAX_SAFE_INTEGER): LeaseRow[] {
-    return this.#sql.all<LeaseRow>(
-      `SELECT ${HEAD} FROM lease WHERE decided = 0 AND position > ? AND position <= ? AND transfer IS NULL
-        ORDER BY position LIMIT ?`,
-      afterPosition,
-      throughPosition,
-      limit,
-    );
+    return this.#open(afterPosition, throughPosition, limit, "AND transfer IS NULL");
   }
 
   /** Returns granted leases and prepared transfers after a position, in the order of their grants. */
   undecided(afterPosition: number, limit: number): LeaseRow[] {
-    return this.#sql.all<LeaseRow>(
-      `SELECT ${HEAD} FROM lease WHERE decided = 0 AND position > ? ORDER BY position LIMIT ?`,
-      afterPosition,
-      limit,
-    );
+    return this.#open(afterPosition, Number.MAX_SAFE_INTEGER, limit);
+  }
+
+  /** Those that are pending are older than the others. */
+  #open(after: number, through: number, limit: number, where = ""): LeaseRow[] {
+    const read = (isPending: 0 | 1, from: number, most: number): LeaseRow[] =>
+      this.#sql.all<LeaseRow>(
+        `SELECT ${HEAD} FROM lease WHERE pending = ${isPending} AND decided = 0
+            AND created_position > ? AND created_position <= ? ${where} ORDER BY created_position LIMIT ?`,
+        from,
+        through,
+        most,
+      );
+    const pending = read(1, after, limit);
+    return [...pending, ...read(0, Math.max(after, this.through), limit - pending.length)];
   }
 
   /**
-   * Returns decisions after a position that some shard may not have applied yet. A fence has nothing to
-   * apply.
+   * Returns decisions of leases created after a position that some shard may not have applied yet: those of
+   * pending leases, and of the newer ones those that were made up to another position, by an earlier
+   * instance.
    */
-  unapplied(afterPosition: number, limit: number): { lease: string; position: number }[] {
-    return this.#sql.all(
-      `SELECT lease, position FROM lease
-        WHERE decided = 1 AND position > ? AND payload IS NOT NULL ORDER BY position LIMIT ?`,
-      afterPosition,
-      limit,
+  unapplied(afterPosition: number, madeThrough: number, limit: number): UnappliedRow[] {
+    const pending = this.pendingDecisions(afterPosition, limit);
+    const newer = this.#sql.all<UnappliedRow>(
+      `SELECT ${UNAPPLIED} FROM lease
+        WHERE created_position > ? AND decided = 1 AND pending = 0 AND epochs IS NOT NULL AND position <= ?
+        ORDER BY created_position LIMIT ?`,
+      Math.max(afterPosition, this.through),
+      madeThrough,
+      limit - pending.length,
     );
+    return [...pending, ...newer];
   }
 
-  /**
-   * Drops the payloads and epochs of decisions that are applied on every shard (S2). The `+` keeps SQLite
-   * from reading every decision through `lease_by_position`.
-   */
-  dropBatches(leases: readonly string[]): void {
-    this.#sql.all(
-      `UPDATE lease SET payload = NULL, epochs = NULL
-        WHERE lease IN (SELECT value FROM json_each(?)) AND +decided = 1`,
-      JSON.stringify(leases),
-    );
+  /** Returns decisions of pending leases created after a position. */
+  pendingDecisions(afterPosition: number, limit: number): UnappliedRow[] {
+    return this.#pending<UnappliedRow>(UNAPPLIED, 1, afterPosition, limit);
   }
 
-  /** Returns outcomes (1) or fences (2) after a position, oldest first. */
-  outcomes(kind: 1 | 2, afterPosition: number, limit: number): OutcomeRow[] {
-    return this.#sql.all<OutcomeRow>(
-      `SELECT lease, position, decided_at_ms, payload IS NULL AS applied FROM lease
-        WHERE decided = ? AND position > ? ORDER BY position LIMIT ?`,
+  #pending<Row>(columns: string, kind: 1 | 2, after: number, limit: number): Row[] {
+    return this.#sql.all<Row>(
+      `SELECT ${columns} FROM lease
+        WHERE pending = 1 AND decided = ? AND created_position > ? ORDER BY created_position LIMIT ?`,
       kind,
-      afterPosition,
+      after,
       limit,
     );
   }
 
-  /** Deletes outcomes that are applied everywhere, and notes up to which position outcomes were deleted. */
+  /**
+   * Returns the next leases that were not examined yet and are granted, or were decided up to a position by
+   * an earlier instance: in the order of creation.
+   */
+  unexamined(madeThrough: number, limit: number): number[] {
+    const rows = this.#sql.all<{ created: number }>(
+      `SELECT created_position AS created FROM lease
+        WHERE created_position > ? AND pending = 0
+          AND (decided = 0 OR (decided = 1 AND epochs IS NOT NULL AND position <= ?))
+        ORDER BY created_position LIMIT ?`,
+      this.through,
+      madeThrough,
+      limit,
+    );
+    return rows.map(({ created }) => created);
+  }
+
+  /** Notes for leases with these positions of creation whether they are pending. */
+  setPending(created: readonly number[], pending: 0 | 1): void {
+    if (created.length === 0) return;
+    this.#sql.all(
+      `UPDATE lease SET pending = ?
+        WHERE created_position IN (SELECT value FROM json_each(?)) AND decided < 2`,
+      pending,
+      JSON.stringify(created),
+    );
+  }
+
+  /**
+   * Returns fences (2), or outcomes that are applied on every shard (1), of leases created after a position,
+   * in the order of creation.
+   */
+  outcomes(kind: 1 | 2, afterPosition: number, limit: number): OutcomeRow[] {
+    const columns = "created_position, position, created_at_ms, decided_at_ms";
+    if (kind === 2) return this.#pending<OutcomeRow>(columns, kind, afterPosition, limit);
+    return this.#sql.all<OutcomeRow>(
+      `SELECT ${columns} FROM lease WHERE created_position > ? AND created_position <= ?
+          AND decided = 1 AND pending = 0 ORDER BY created_position LIMIT ?`,
+      afterPosition,
+      this.through,
+      limit,
+    );
+  }
+
+  /** Deletes outcomes, and notes up to which position outcomes were deleted. */
   forget(outcomes: readonly OutcomeRow[]): void {
     this.#sql.all(
-      `DELETE FROM lease WHERE lease IN (SELECT value FROM json_each(?))
-          AND decided > 0 AND payload IS NULL`,
-      JSON.stringify(outcomes.map(({ lease }) => lease)),
+      `DELETE FROM lease WHERE created_position IN (SELECT value FROM json_each(?))
+          AND (decided = 2 OR (decided = 1 AND pending = 0))`,
+      JSON.stringify(outcomes.map((row) => row.created_position)),
     );
-    const through = Math.max(...outcomes.map(({ position }) => position));
-    if (through > this.number("pruned_position")) this.setNumber("pruned_position", through);
+    this.setLastPosition(Math.max(...outcomes.map(({ position }) => position)));
   }
 
-  /** Returns the number of granted leases (0), outcomes (1) or fences (2). Reads only the index. */
-  count(kind: Kind): number {
-    return this.#sql.all<{ n: number }>("SELECT count(*) AS n FROM lease WHERE decided = ?", kind)[0]?.n ?? 0;
+  /** Returns the number of granted leases (0) or fences (2). */
+  count(kind: 0 | 2): number {
+    const [row] = this.#sql.all<{ n: number }>(
+      `SELECT (SELECT count(*) FROM lease WHERE pending = 1 AND decided = ?1)
+            + (SELECT count(*) FROM lease WHERE created_position > ?2 AND pending = 0 AND decided = ?1) AS n`,
+      kind,
+      this.through,
+    );
+    return row?.n ?? 0;
   }
 
-  lastDecidedPosition(): number {
-    return this.#last(1)?.position ?? 0;
-  }
-
-  /** All decisions up to this position are applied on every shard. */
-  get appliedPosition(): number {
-    return this.#applied.position;
+  /** All leases created up to this position were examined: those that are unfinished are pending. */
+  get through(): number {
+    return this.#applied.through;
   }
 
   setApplied(
-    position: number,
+    { through, last }: { through: number; last: number },
     shards: ReadonlyMap<number, HistoryPoint>,
     directory: HistoryPoint | undefined,
   ): void {
     this.#applied = {
-      position,
+      through,
+      last,
+      atMs: this.times.latestMs,
       shards: Object.fromEntries(
         [...shards].map(([shard, point]) => [shard, [point.incarnation, point.position]]),
       ),
-      through: this.lastPosition(),
       ...(directory === undefined ? {} : { directory: [directory.incarnation, directory.position] }),
     };
     writeMeta(this.#sql, "applied", JSON.stringify(this.#applied));
@@ -314,45 +364,47 @@ export class LedgerStore {
         { incarnation, position },
       ]),
     );
-    for (const decided of [0, 1]) {
-      // SQLite takes the other columns from the row with the maximum. The incarnation is unknown (0) in a
-      // lease that was rebuilt from holds which have moved. Such a row must not hide an older point.
-      const rows = this.#sql.all<{ shard: string; position: number; incarnation: number }>(
-        `SELECT execution.key AS shard, max(execution.value ->> 0) AS position,
-                execution.value ->> 1 AS incarnation
-           FROM lease, json_each(lease.epochs) AS execution
-          WHERE decided = ? AND lease.position > ? AND execution.value ->> 1 > 0 GROUP BY execution.key`,
-        decided,
-        through,
-      );
-      for (const { shard, position, incarnation } of rows)
-        points.set(Number(shard), laterPoint(points.get(Number(shard)), { incarnation, position }));
-    }
+    // SQLite takes the other columns from the row with the maximum. The incarnation is unknown (0) in a lease
+    // that was rebuilt from holds which have moved. Such a row must not hide an older point.
+    const rows = this.#sql.all<{ shard: string; position: number; incarnation: number }>(
+      `SELECT execution.key AS shard, max(execution.value ->> 0) AS position,
+              execution.value ->> 1 AS incarnation
+         FROM lease, json_each(lease.epochs) AS execution
+        WHERE created_position > ? AND execution.value ->> 1 > 0 GROUP BY execution.key`,
+      through,
+    );
+    for (const { shard, position, incarnation } of rows)
+      points.set(Number(shard), laterPoint(points.get(Number(shard)), { incarnation, position }));
     return points;
   }
 
-  /** Returns the largest position that was ever assigned. For deleted rows, it is stored separately. */
+  /** Returns the largest position that was ever assigned. To be read once, when an instance starts. */
   lastPosition(): number {
-    const positions = KINDS.map((kind) => this.#last(kind)?.position ?? 0);
-    return Math.max(...positions, this.number("pruned_position"));
+    const newest = this.#newestChange()?.position ?? 0;
+    return Math.max(newest, this.#applied.last, this.number("pruned_position"));
   }
 
-  /** Returns positions and times of the last grant, outcome and fence, and the time of the last renewal. */
+  /** Returns positions and times of the latest changes, and the time of the last renewal. */
   lastChanges(): { position: number; atMs: number }[] {
     const [renewed] = this.#sql.all<{ atMs: number | null }>(
       `SELECT max(renewed_at_ms) AS atMs FROM lease INDEXED BY lease_by_renewal
         WHERE decided = 0 AND renewed_at_ms IS NOT NULL`,
     );
+    const newest = this.#newestChange();
+    const { last, atMs } = this.#applied;
     // A renewal has no position. Marks have changed its time itself (`setClockMarks`).
     const renewals = renewed?.atMs == null ? [] : [{ position: Infinity, atMs: renewed.atMs }];
-    return [...KINDS.flatMap((kind) => this.#last(kind) ?? []), ...renewals];
+    return [{ position: last, atMs }, ...(newest === undefined ? [] : [newest]), ...renewals];
   }
 
-  #last(kind: Kind): { position: number; atMs: number } | undefined {
+  /** The latest change of what may be unfinished. What else has changed was examined afterwards. */
+  #newestChange(): { position: number; atMs: number } | undefined {
     return this.#sql.all<{ position: number; atMs: number }>(
-      `SELECT position, coalesce(decided_at_ms, created_at_ms) AS atMs FROM lease
-        WHERE decided = ? ORDER BY position DESC LIMIT 1`,
-      kind,
+      `SELECT position, coalesce(decided_at_ms, created_at_ms) AS atMs FROM lease WHERE pending = 1
+       UNION ALL
+       SELECT position, coalesce(decided_at_ms, created_at_ms) FROM lease WHERE created_position > ?
+       ORDER BY position DESC LIMIT 1`,
+      this.through,
     )[0];
   }
 
@@ -382,8 +434,8 @@ export class LedgerStore {
   }
 
   /**
-   * Returns the executions on one shard of the granted leases, or of the decided ones that still have them:
-   * those of the newest `limit` rows.
+   * Returns the executions on one shard of the granted leases, or of the decided ones whose decision some
+   * shard may not have applied: those of the newest `limit` rows.
    */
   executionsOn(
     shard: number,
@@ -392,10 +444,14 @@ export class LedgerStore {
   ): { lease: string; epoch: number; incarnation: number }[] {
     return this.#sql.all(
       `SELECT lease, execution.value ->> 0 AS epoch, execution.value ->> 1 AS incarnation
-         FROM (SELECT lease, epochs FROM lease WHERE decided = ? ORDER BY position DESC LIMIT ?) AS newest,
-              json_each(newest.epochs) AS execution
-        WHERE execution.key = ?`,
+         FROM (SELECT lease, epochs, created_position FROM lease WHERE pending = 1 AND decided = ?1
+               UNION ALL
+               SELECT lease, epochs, created_position FROM lease
+                WHERE created_position > ?2 AND pending = 0 AND decided = ?1
+               ORDER BY created_position DESC LIMIT ?3) AS newest, json_each(newest.epochs) AS execution
+        WHERE execution.key = ?4`,
       decided,
+      this.through,
       limit,
       String(shard),
     );

@@ -251,7 +251,7 @@ export class Transfers {
   }
 
   async #sendPrecommits({ transfer: id, traces }: DecideTransfer): Promise<Refusal | undefined> {
-    const sent = precommitsOf(this.#part.cell, this.#part.store.findWhole(id));
+    const sent = precommitsOf(this.#part.cell, this.#part.store.find(id));
     const signal = { isOver: false };
     const answers = await Promise.all(
       sent.map(({ shard, decision }) => this.#part.links.decide(shard, decision, signal, traces)),
@@ -340,7 +340,9 @@ export class Transfers {
   #transferOf(stored: StoredTransfer): Transfer {
     const { id, position, from, scope, record } = stored;
     const expected = expectedOf(record.shards);
-    const isApplied = stored.state !== "PREPARED" && !this.#part.store.hasBatch(id);
+    const lease = this.#part.store.find(id);
+    const isApplied =
+      stored.state !== "PREPARED" && (lease === undefined || this.#part.store.isApplied(lease));
     return {
       id,
       from,

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import type { Limits } from "../../../src/core/limits.ts";
 import { Cluster } from "../../support/cluster.ts";
+import { insertLeases } from "../../support/leases.ts";
 import { beginRequest, decideRequest } from "../../support/ops.ts";
 
 const no = (reason: string): object => ({
@@ -162,22 +163,18 @@ test("[S1] [M4] a clock that was ahead for some time does not make outcomes live
   expect(await forget(c)).toBe(2);
 });
 
-/** Inserts applied outcomes of earlier instances. */
-function insertOld(c: Cluster, count: number, atMs: number, isApplied = true): void {
-  c.ledger("1").database.exec(
-    `INSERT INTO lease
-     SELECT 'old-' || n, 1, n, n, ${atMs}, ${atMs}, 'ROLLED_BACK', 0, 0, 0, NULL,
-            ${isApplied ? "NULL" : "'[]'"}, '', 0, 0, 0, 0, NULL, NULL, NULL, NULL,
-            NULL, NULL, 1
-       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${count})
-             SELECT n FROM count)`,
-  );
+/** Inserts outcomes of earlier instances, which examined them. */
+async function insertOld(c: Cluster, count: number, atMs: number, pending: 0 | 1 = 0): Promise<void> {
+  await committed(c, "newest");
+  await c.pass(10_000);
+  insertLeases(c.ledger("1").database, { count, prefix: "old-", pending, atMs, state: "ROLLED_BACK" });
 }
 
 test("[S1] one call prunes thousands in steps, up to a limit; an alarm continues soon", async () => {
-  const c = await start({ outcomeRetentionS: 1 });
+  const c = await start({ outcomeRetentionS: 100 });
+  await insertOld(c, 60_500, 0);
+  await c.clock.pass(90_000);
   await fence(c);
-  insertOld(c, 60_500, 0);
   expect(await forget(c)).toBe(20_000);
   expect(await forget(c)).toBe(20_000);
   await c.pass(2_500);
@@ -186,9 +183,8 @@ test("[S1] one call prunes thousands in steps, up to a limit; an alarm continues
 
 test("[S1] thousands of outcomes that are not applied do not stop the pruning of later ones", async () => {
   const c = await start({ outcomeRetentionS: 1 });
-  insertOld(c, 30_000, 0, false);
-  c.ledger("1").database.exec("UPDATE lease SET payload = NULL WHERE position > 25000");
-  expect(await forget(c)).toBe(0);
+  await insertOld(c, 30_000, 0, 1);
+  c.ledger("1").database.exec("UPDATE lease SET pending = 0 WHERE position > 25000");
   expect(await forget(c)).toBe(5_000);
 });
 
@@ -196,7 +192,7 @@ test("[S1] a ledger short of space forgets outcomes early, but none within `late
   const c = await start({ lateBeginS: 100, ledgerBytes: 2_000_000, fences: 5, auditEntries: 5 });
   await committed(c, "ada");
   await c.pass(10_000);
-  insertOld(c, 25_000, c.clock.now());
+  await insertOld(c, 25_000, c.clock.now());
   expect(await forget(c)).toBe(0);
   await c.clock.pass(101_000);
   expect(await forget(c)).toBeGreaterThan(3_000);

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { LedgerMetrics, ShardMetrics } from "../../../src/core/metrics/messages.ts";
 import { begin, decide } from "../../support/calls.ts";
 import { Cluster } from "../../support/cluster.ts";
+import { insertLeases } from "../../support/leases.ts";
 import { callerOf, decideRequest, keyOf } from "../../support/ops.ts";
 
 async function allLedgerMetrics(c: Cluster, cell: string): Promise<LedgerMetrics> {
@@ -271,14 +272,7 @@ describe("the cost of a message for metrics", () => {
     const c = await Cluster.start({ shards: 1, limits: { staleS: 1 } });
     const { sql, database } = c.ledger("1");
     await begun(c, "1", ["first"]);
-    database.exec(
-      `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)
-       INSERT INTO lease
-         SELECT 'copy-' || i, 0, position + i, created_position + i, created_at_ms, NULL, state, fence,
-                incarnation, counter, NULL, NULL, payload_hash, creates, destroys, replaces, missing, NULL,
-                NULL, NULL, NULL, NULL, NULL, 1
-           FROM lease, n`,
-    );
+    insertLeases(database, { count: 1_500, prefix: "open-", pending: 1, state: "GRANTED" });
     await c.pass(2_000);
     const before = sql.counts.rowsRead;
     expect((await ledgerMetrics(c)).staleLeases).toBe(1_000);

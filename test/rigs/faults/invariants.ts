@@ -2,9 +2,10 @@
 import { expect } from "vitest";
 import type { TypeSet } from "../../../src/core/directory/messages.ts";
 import { HOLDS } from "../../support/holds.ts";
+import { UNFINISHED } from "../../support/leases.ts";
 import { env } from "../../support/workerd/api.ts";
 import { rowsOf } from "./objects.ts";
-import { APPLIED, SHARDS, type Batch, type Cell, type Known, type Stage } from "./stage.ts";
+import { SHARDS, type Batch, type Cell, type Known, type Stage } from "./stage.ts";
 
 interface LeaseRow {
   lease: string;
@@ -33,7 +34,7 @@ const ledgersOf = ({ deployment }: Stage): Cell[] =>
 async function leaseRows(stage: Stage): Promise<Map<string, LeaseRow & { cell: Cell }>> {
   const rows = new Map<string, LeaseRow & { cell: Cell }>();
   for (const cell of ledgersOf(stage)) {
-    const isOpen = `decided = 1 AND position > ${APPLIED}`;
+    const isOpen = `decided = 1 AND ${UNFINISHED}`;
     const statement = `SELECT lease, state, ${isOpen} AS open FROM lease`;
     for (const row of await rowsOf<LeaseRow>(stage.deployment, `ledger${cell}`, statement))
       rows.set(row.lease, { ...row, cell });

@@ -4,6 +4,7 @@ import type { ExchangeAnswer, OperatorCall } from "../../../src/core/messages.ts
 import { MESSAGE_VERSION, type Envelope } from "../../../src/core/messages.ts";
 import { placementOf, shardOf } from "../../../src/core/placement.ts";
 import type { TypesDocument } from "../../../src/core/types/document.ts";
+import { UNFINISHED } from "../../support/leases.ts";
 import { bucketType } from "../../support/types.ts";
 import { operator, opsOf } from "../../support/ops.ts";
 import { Client, type Received } from "./client.ts";
@@ -465,14 +466,11 @@ export class Stage {
   async #openDecisions(): Promise<number> {
     const ledgers = this.#workers().filter((label) => label.startsWith("ledger"));
     const open = ledgers.map((label) =>
-      rowsOf(this.deployment, label, `SELECT 1 FROM lease WHERE decided = 1 AND position > ${APPLIED}`),
+      rowsOf(this.deployment, label, `SELECT 1 FROM lease WHERE decided = 1 AND ${UNFINISHED}`),
     );
     return (await Promise.all(open)).flat().length;
   }
 }
-
-/** SQL for the position up to which all decisions are applied. */
-export const APPLIED = "coalesce((SELECT value ->> 'position' FROM meta WHERE name = 'applied'), 0)";
 
 const fits = ({ status, json }: Received, expected: Expected): boolean =>
   status === expected.status &&

@@ -197,8 +197,8 @@ function readRows(database: DatabaseSync): OpenDatabase["rows"] {
 function keptOf(table: string, row: Row): Row | undefined {
   if (BOOKKEEPING_TABLES.has(table)) return undefined;
   if (table === "meta") return BOOKKEEPING.has(String(row["name"])) ? undefined : row;
-  if (table !== "lease" || row["decided"] !== 1) return row;
-  const { payload: _, epochs: __, ...kept } = row;
+  if (table !== "lease") return row;
+  const { pending: _, ...kept } = row;
   return kept;
 }
 

@@ -7,6 +7,7 @@ import { bucketType } from "../../support/types.ts";
 import { callAtOnce, pointsOf, type Points } from "./calls-at-once.ts";
 import type { Cell } from "./cell.ts";
 import type { LocalRow, Name } from "./local.ts";
+import { isApplied, throughOf, type LedgerRow } from "./judge/rows.ts";
 import { opsOf, read, type Made } from "./made-leases.ts";
 import type { Part } from "./part.ts";
 import { incarnationOf } from "./part-state.ts";
@@ -348,12 +349,9 @@ class Stage {
 
   #stateOf({ cell, lease }: Made): string | undefined {
     const ledger = this.#ledger(cell);
-    const rows = read<{ state: string; position: number }>(ledger, "lease", "lease = ?", lease);
-    const [row] = rows;
+    const [row] = read<LedgerRow>(ledger, "lease", "lease = ?", lease);
     if (row === undefined || row.state === "GRANTED") return row?.state;
-    const [meta] = read<{ value: string }>(ledger, "meta", "name = 'applied'");
-    const applied = JSON.parse(meta?.value ?? "{}") as { position?: number };
-    return row.position <= (applied.position ?? 0) ? "applied" : "decided";
+    return isApplied(row, throughOf(ledger)) ? "applied" : "decided";
   }
 
   #hasHold(made: Made): boolean {

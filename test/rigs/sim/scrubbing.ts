@@ -257,7 +257,7 @@ const rowsOf = (part: Part<object>): number =>
         (sum, table) => sum + read(part, table, "true").length,
         0,
       )
-    : read(part, "lease", "decided < 2").length;
+    : read(part, "lease", "decided = 0 OR (decided = 1 AND pending = 1)").length;
 
 const rowOf = (number: number): LocalRow => ({
   type: 1,

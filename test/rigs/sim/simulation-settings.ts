@@ -551,7 +551,7 @@ function spaceOf(random: Random): Partial<Limits> {
     ...(random.chance(0.4) ? { lateBeginS: random.between(600, 900) } : {}),
     ...(random.chance(0.15)
       ? {
-          ledgerBytes: random.pick([120_484, 122_484]),
+          ledgerBytes: random.pick([124_580, 126_580]),
           fences: 1,
           auditEntries: 8,
           reasonBytes: 4_096,

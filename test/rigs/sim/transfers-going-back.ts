@@ -21,7 +21,7 @@ import { copied } from "../../support/copied.ts";
 import { exchangeOf, operator } from "../../support/ops.ts";
 import { bucketType } from "../../support/types.ts";
 import type { Cell } from "./cell.ts";
-import type { LedgerRow } from "./judge/rows.ts";
+import { isApplied, throughOf, type LedgerRow } from "./judge/rows.ts";
 import { bucketTypeName, type Name } from "./local.ts";
 import { read } from "./made-leases.ts";
 import type { Part } from "./part.ts";
@@ -243,7 +243,7 @@ class Stage {
       const [stored] = this.#storedOf(move);
       const [row] = this.#rowOf(move);
       if (stored === undefined || stored.state === "PREPARED") continue;
-      const isConfirmed = row === undefined || row.epochs === null;
+      const isConfirmed = row === undefined || this.#isConfirmed(move, row);
       this.#stored.set(move.id, { move, state: stored.state, isConfirmed });
     }
     for (const name of this.#names) {
@@ -274,7 +274,7 @@ class Stage {
     const move = this.#moves.find(({ id }) => id === lease);
     if (move === undefined) return false;
     const [row] = this.#rowOf(move);
-    if (this.#storedOf(move)[0]?.state === "CUT") return row !== undefined && row.epochs !== null;
+    if (this.#storedOf(move)[0]?.state === "CUT") return row !== undefined && !this.#isConfirmed(move, row);
     return this.#shards.some((shard) =>
       rangesOf(shard).some((range) => range.lease === lease && range.cut_at_ms !== null),
     );
@@ -497,6 +497,10 @@ class Stage {
 
   #storedOf({ id, to }: Move): StoredTransfer[] {
     return read<StoredTransfer>(this.#ledger(to), "transfer", "id = ?", id);
+  }
+
+  #isConfirmed({ to }: Move, row: LedgerRow): boolean {
+    return isApplied(row, throughOf(this.#ledger(to)));
   }
 
   #rowOf({ id, to }: Move): LedgerRow[] {

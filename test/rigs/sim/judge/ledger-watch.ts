@@ -6,7 +6,16 @@ import type { Part } from "../part.ts";
 import { Violation } from "../violation.ts";
 import type { Evidence } from "./evidence.ts";
 import type { TransferWatch } from "./transfer-watch.ts";
-import { attemptOf, factKey, isHeldAsCreate, isHoldOf, type Facts, type LedgerRow } from "./rows.ts";
+import {
+  attemptOf,
+  factKey,
+  isApplied,
+  isHeldAsCreate,
+  isHoldOf,
+  throughOf,
+  type Facts,
+  type LedgerRow,
+} from "./rows.ts";
 
 /** A lease that stayed granted for this long has outlived every timer. */
 const LONG_MS = 120_000;
@@ -38,26 +47,28 @@ export class LedgerWatch {
     const hasTable = part.disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = 'transfer'").length > 0;
     if (!hasTable) return;
     const rows = part.disk.readDurable<LedgerRow>(
-      "SELECT lease, decided, state, fence, position, created_position, created_at_ms, decided_at_ms, " +
-        "incarnation, counter, epochs, payload, creates, destroys, replaces, missing, decided_by, reason, " +
-        "transfer " +
-        "FROM lease",
+      "SELECT lease, decided, state, fence, pending, position, created_position, created_at_ms, " +
+        "decided_at_ms, incarnation, counter, epochs, payload, creates, destroys, replaces, missing, " +
+        "decided_by, reason, transfer FROM lease",
     );
     this.#checkPositions(cell, rows);
-    const [applied] = part.disk.readDurable<{ value: number }>(
-      "SELECT value ->> 'position' AS value FROM meta WHERE name = 'applied'",
-    );
+    const through = throughOf(part);
     const present = new Set<string>();
     for (const row of rows) {
       present.add(factKey(cell, row.lease));
-      const isBehind = row.decided > 0 && row.position <= (applied?.value ?? 0);
       this.#evidence.require(
         "I5",
-        !isBehind || (row.payload === null && row.epochs === null),
-        () => `lease ${row.lease} counts as applied, but its row still has its batch`,
+        row.decided === 0 || row.payload === null,
+        () => `lease ${row.lease} is decided, but its row still has its batch`,
       );
-      if (row.decided === 1 && row.fence === 0 && row.payload === null) this.#evidence.see("S2");
-      this.#readLease(cell, row, row.payload === null);
+      this.#evidence.check(
+        "I5",
+        row.decided > 0 || (row.pending === 1) === row.created_position <= through,
+        () => `lease ${row.lease} is granted, but a restart would not find it`,
+      );
+      const hasApplied = isApplied(row, through);
+      if (hasApplied && row.fence === 0) this.#evidence.see("S2");
+      this.#readLease(cell, row, hasApplied);
     }
     for (const [key, fact] of this.#evidence.facts)
       if (fact.cell === cell && !present.has(key)) this.#vanished(key, fact);
@@ -109,13 +120,13 @@ export class LedgerWatch {
     this.#positions.set(cell, Math.max(last, ...changed));
   }
 
-  #readLease(cell: string, row: LedgerRow, isApplied: boolean): void {
+  #readLease(cell: string, row: LedgerRow, hasApplied: boolean): void {
     const key = factKey(cell, row.lease);
     const before = this.#evidence.facts.get(key);
     // The lease was pruned and then fenced between two reads.
     if (before?.execution !== undefined && row.fence === 1) this.#vanished(key, before);
     if (before === undefined || !this.#evidence.facts.has(key)) {
-      const fact = { ...factOf(cell, row), seenAtMs: this.#evidence.coordinator.nowMs() };
+      const fact = { ...factOf(cell, row, hasApplied), seenAtMs: this.#evidence.coordinator.nowMs() };
       this.#evidence.facts.set(key, fact);
       this.#evidence.pruned.delete(key);
       if (row.fence === 0) this.#granted(fact, row.missing);
@@ -139,8 +150,8 @@ export class LedgerWatch {
       );
       this.#decided(before);
     }
-    if (isApplied && !before.isApplied) this.#applied(before);
-    before.isApplied = isApplied;
+    if (hasApplied && !before.isApplied) this.#applied(before);
+    before.isApplied = hasApplied;
   }
 
   /** The grant is durable, so every bucket must be held now and until the lease is decided. */
@@ -288,7 +299,7 @@ function decidedAtMs(ledger: Part<object>, { position, decided_at_ms }: LedgerRo
   return Math.min(decided_at_ms ?? Infinity, ...times);
 }
 
-function factOf(cell: string, row: LedgerRow): Omit<Facts, "seenAtMs"> {
+function factOf(cell: string, row: LedgerRow, hasApplied: boolean): Omit<Facts, "seenAtMs"> {
   const { lease, state, incarnation, counter, position, created_position, fence } = row;
   const executions = decodeExecutions(row.epochs ?? "{}");
   const epochs = Object.fromEntries([...executions].map(([shard, { epoch }]) => [shard, epoch]));
@@ -299,7 +310,7 @@ function factOf(cell: string, row: LedgerRow): Omit<Facts, "seenAtMs"> {
     execution: fence === 1 ? undefined : { incarnation, counter, epochs },
     ops: row.payload === null ? [] : decodePayload(row.payload),
     row,
-    isApplied: row.payload === null,
+    isApplied: hasApplied,
     position,
     createdPosition: created_position,
   };

@@ -3,6 +3,7 @@ import type { RangeHoldRow } from "../../../../src/core/shard/range-holds.ts";
 import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
 import { sourceType, subjectType } from "../../../support/types.ts";
 import { nameKey, type LocalRow } from "../local.ts";
+import type { Part } from "../part.ts";
 
 /** A row of a ledger's table `lease`. */
 export interface LedgerRow {
@@ -11,6 +12,7 @@ export interface LedgerRow {
   decided: 0 | 1 | 2;
   state: LeaseState;
   fence: 0 | 1;
+  pending: 0 | 1;
   position: number;
   created_position: number;
   created_at_ms: number;
@@ -102,6 +104,18 @@ export const attemptOf = (
 export const factKey = (cell: string, lease: string): string => `${cell}/${lease}`;
 export const rowKey = ({ bucket_type, canonical }: Pick<HoldRow, "bucket_type" | "canonical">): string =>
   nameKey({ type: bucket_type, canonical });
+
+/** The position up to which a ledger has examined its leases. */
+export function throughOf(ledger: Part<object>): number {
+  const [applied] = ledger.disk.readDurable<{ value: number }>(
+    "SELECT value ->> 'through' AS value FROM meta WHERE name = 'applied'",
+  );
+  return applied?.value ?? 0;
+}
+
+/** Whether a ledger knows that all shards have applied a decision. A fence has nothing to apply. */
+export const isApplied = (row: LedgerRow, through: number): boolean =>
+  row.fence === 1 || (row.decided === 1 && row.pending === 0 && row.created_position <= through);
 
 /** Whether a replace is held as a create, because nobody has its name (B12). */
 export const isHeldAsCreate = (hold: HoldRow, { kind }: Op): boolean =>
