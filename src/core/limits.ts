@@ -237,13 +237,14 @@ export const limitTable = {
   // Shorter than the begin deadline, so that after one lost answer there is time to release the other shards.
   exchangeTimeoutMs: { default: 3_000, min: 20, max: 30_000, unit: "ms", about: "one message to a shard" },
   // Longer than a busy caller pauses between its commit and its next begin. Until the decision arrives, a
-  // lookup of the name costs one message more.
+  // lookup of the name costs one message more. Where begins come often, it waits longer (N1).
   decisionWaitMs: {
     default: 5,
     min: 0,
     max: 1_000,
     unit: "ms",
-    about: "how long a decision waits for a begin whose message to the shard it can share",
+    about:
+      "how long a decision waits for a begin whose message to the shard it can share, if begins are rare",
   },
   inquiryTimeoutMs: {
     default: 1_000,

@@ -3,6 +3,7 @@
  * never measure time.
  */
 import { expect, test } from "vitest";
+import { RIDE_WAIT_MS } from "../../src/core/ledger/shard-link.ts";
 import { defaultLimits, type Limits } from "../../src/core/limits.ts";
 import { shardOf, shardsOf } from "../../src/core/placement.ts";
 import { Cluster } from "../support/cluster.ts";
@@ -99,10 +100,24 @@ test.each(["COMMITTED", "ROLLED_BACK"] as const)(
     // decision is not sent yet.
     expect(c.calls.length - before.messages).toBe(cycles);
     expect(c.transactions() - before.transactions).toBe(3 * cycles);
-    await c.pass(defaultLimits.decisionWaitMs);
+    await c.pass(RIDE_WAIT_MS);
     expect(c.calls.length - before.messages).toBe(cycles + 1);
   },
 );
+
+test("[N1] [B8] a lookup that meets a decided hold costs one inquiry, and the next one nothing", async () => {
+  const c = await warm(1, { decisionWaitMs: RIDE_WAIT_MS });
+  const lease = c.uuid();
+  const { object } = c.ledger("1");
+  await c.clock.runUntil(object.begin(beginRequest(c.envelope, lease, ["ada"])));
+  await c.clock.runUntil(object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
+  const look = () => c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "ada")] });
+  // The shard carries the decision out when it hears of it.
+  expect(await costOf(c, look)).toEqual({ messages: 1, transactions: 1 });
+  expect(await costOf(c, look)).toEqual({ messages: 0, transactions: 0 });
+  // The decision itself changes nothing any more (C2).
+  expect(await costOf(c, () => c.pass(RIDE_WAIT_MS))).toEqual({ messages: 1, transactions: 0 });
+});
 
 test("a rollback costs the same as a commit", async () => {
   const c = await warm(16);

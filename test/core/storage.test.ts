@@ -542,6 +542,10 @@ const proofs: Record<string, Proof> = {
   },
   "Deliveries.#open": open,
   "Deliveries.#idle": open,
+  "Deliveries.#asked": at(
+    deliveries,
+    "[N1] the decision of a lease that a shard has asked about is sent at once",
+  ),
   "Deliveries.#applied": at(
     deliveries,
     "[M6] [C2] applied decisions that wait for the alarm take limited memory",

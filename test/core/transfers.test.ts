@@ -475,6 +475,19 @@ test("[Y6] cuts at the same time share their messages", async () => {
   expect(c.messages("exchange").length - sent).toBeLessThanOrEqual(2 * 3);
 });
 
+test("[N1] neither a precommit nor a cut waits for a begin to share its message", async () => {
+  const c = await start({ decisionWaitMs: 1_000 });
+  await claimed(c);
+  await c.pass(1_000);
+  const transfer = await prepared(c);
+  await verified(c, transfer);
+  const [sent, startedMs] = [c.messages("exchange").length, c.clock.now()];
+  await value(c, decide(c, transfer, "CUT"));
+  await c.pass(0);
+  expect(c.messages("exchange").length - sent).toBe(2 * 3);
+  expect(c.clock.now()).toBe(startedMs);
+});
+
 test("[Y6] a late copy of a precommit changes nothing", async () => {
   const c = await start();
   await claimed(c);

@@ -37,6 +37,8 @@ interface OpenDecision extends UnappliedRow {
   pauseMs: number;
   /** The row as it was decided, for the first delivery. Later deliveries read it again. */
   row: LeaseRow | undefined;
+  /** Somebody waits for the names: the decision waits for no begin (N1). */
+  isAwaited: boolean;
   /**
    * The messages that were not confirmed yet, by `SentDecision.key`. Undefined after a restart and after a
    * change of the placement: then the decision is sent to all of its shards again.
@@ -70,6 +72,8 @@ export class Deliveries {
   readonly #open = new Map<string, OpenDecision>();
   /** Those of them that wait for the alarm: they are durable and are not being sent. */
   readonly #idle = new Set<OpenDecision>();
+  /** The granted leases that shards have asked about, so there are no more of them than open leases. */
+  readonly #asked = new Set<string>();
   /**
    * Decisions that every shard has confirmed, whose rows do not say so: their leases are pending, or an
    * earlier instance has decided them. With the positions of their leases.
@@ -125,13 +129,21 @@ export class Deliveries {
     return first === Infinity ? 0 : Math.max(0, nowMs - msOf(first));
   }
 
+  /** Remembers that a shard has asked about a granted lease: somebody may wait for its names. */
+  noteAsked(lease: string): void {
+    this.#asked.add(lease);
+  }
+
   /**
    * Must be called in the transaction that decides. It sets the alarm for the delivery. Nothing is sent
    * before `deliver` is called, when the decision is durable (C2).
    */
   track(row: LeaseRow): void {
     const dueAtMs = this.#part.ports.clock.now() + ADVANCE_AFTER_MS;
-    this.#open.set(row.lease, { ...openDecision(row, dueAtMs), row });
+    const open = openDecision(row, dueAtMs);
+    open.row = row;
+    open.isAwaited = this.#asked.delete(row.lease) || row.transfer !== null;
+    this.#open.set(row.lease, open);
     this.#lastDecided = row.position;
     this.#alarm.setBy(dueAtMs);
   }
@@ -215,7 +227,8 @@ export class Deliveries {
     const remaining = (open.remaining ??= new Set(decisions.map(({ key }) => key)));
     const confirmations = decisions.map(async ({ key, shard, decision }) => {
       if (!remaining.has(key)) return;
-      const answer = await this.#part.links.decide(shard, decision, undefined, traces);
+      const signal = open.isAwaited ? { isOver: false } : undefined;
+      const answer = await this.#part.links.decide(shard, decision, signal, traces);
       if (answer.kind === "ok") remaining.delete(key);
     });
     await Promise.all(confirmations);
@@ -361,6 +374,7 @@ const openDecision = (
   dueAtMs,
   pauseMs: FIRST_PAUSE_MS,
   row: undefined,
+  isAwaited: false,
   remaining: undefined,
   placement: undefined,
   underWay: undefined,

@@ -266,6 +266,8 @@ export class Ledger implements LedgerCalls {
         const verdicts = message.questions.map((question) =>
           answerQuestion(this.#part.store, this.#part.begins, this.#part.history, message.shard, question),
         );
+        for (const [index, { lease }] of message.questions.entries())
+          if (verdicts[index] === "granted") this.#part.deliveries.noteAsked(lease);
         await this.#part.ports.sql.flush();
         return ok({ verdicts, point: this.#part.history.point ?? null });
       },

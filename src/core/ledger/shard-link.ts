@@ -8,6 +8,15 @@ import type { Traces } from "../traces.ts";
 /** Why the outcome of a decision is unknown that a shard has answered without applying it. */
 export const NOT_APPLIED = "the shard has not applied it";
 
+/**
+ * If the mean gap between prepares is below the first, a decision waits for the next prepare for up to the
+ * second (N1). That is much less than the 5 s after which the alarm repeats decisions.
+ */
+const RIDE_GAP_MS = 600;
+export const RIDE_WAIT_MS = 1_000;
+/** The weight of the newest gap in the mean. Longer gaps count as `RIDE_WAIT_MS`. */
+const GAP_WEIGHT = 1 / 8;
+
 /** Sends one exchange. It always resolves, in bounded time. */
 export type SendExchange = (
   placement: Placement,
@@ -21,8 +30,8 @@ interface Queued<Item, T> {
   placement: Placement;
   resolve: (answer: Answer<T>) => void;
   /**
-   * `isOver` becomes true when the sender has given up. From then on, a prepare is not sent any more. No
-   * caller waits for an item without a signal.
+   * `isOver` becomes true when the sender has given up. From then on, a prepare is not sent any more. Nobody
+   * waits for an item without a signal.
    */
   signal: { isOver: boolean } | undefined;
   traces: Traces;
@@ -49,8 +58,10 @@ export class ShardLink {
   #decisions: Queued<Decision, null>[] = [];
   #prepares: Queued<Prepare, PrepareAnswer>[] = [];
   #busy = false;
-  /** Ends the wait of decisions that no caller waits for. */
+  /** Ends the wait of decisions that nobody waits for. */
   #endWait = (): void => {};
+  #lastPrepareMs = -Infinity;
+  #meanGapMs = RIDE_WAIT_MS;
   /** True if prepares waited and the last message had no room for any of them. */
   #preparesFirst = false;
 
@@ -85,14 +96,15 @@ export class ShardLink {
       if (this.#prepares.length >= this.#limits.concurrentBegins)
         this.#prepares = withoutOver(this.#prepares);
       this.#prepares.push({ item: prepare, placement, resolve, signal, traces });
-      this.#go(true);
+      this.#noteGap();
+      this.#go();
     });
   }
 
   /**
-   * Queues a decision. `ok` means that the shard has applied it durably. The release of an attempt has a
-   * `signal`, because its caller waits (B6): once that is over, it may be dropped from a long queue, and the
-   * answer is `unknown`. Nobody waits for other decisions (C3).
+   * Queues a decision. `ok` means that the shard has applied it durably. One with a `signal` is sent at once,
+   * because somebody waits for it. The caller of an attempt waits for its release (B6): once its signal is
+   * over, the release may be dropped from a long queue, and the answer is `unknown`.
    */
   decide(
     placement: Placement,
@@ -104,20 +116,28 @@ export class ShardLink {
       if (signal !== undefined && this.#decisions.length >= this.#limits.concurrentBegins)
         this.#decisions = withoutOver(this.#decisions);
       this.#decisions.push({ item: decision, placement, resolve, signal, traces });
-      this.#go(signal !== undefined);
+      this.#go();
     });
   }
 
-  #go(isAwaited: boolean): void {
+  /** If the clock went back, the gap may be wrong, but it never makes a wait longer (M4). */
+  #noteGap(): void {
+    const now = this.#clock.now();
+    const gapMs = Math.min(Math.abs(now - this.#lastPrepareMs), RIDE_WAIT_MS);
+    this.#meanGapMs += (gapMs - this.#meanGapMs) * GAP_WEIGHT;
+    this.#lastPrepareMs = now;
+  }
+
+  #go(): void {
     if (!this.#busy) void this.#run();
-    else if (isAwaited) this.#endWait();
+    else if (this.#isDue()) this.#endWait();
   }
 
   async #run(): Promise<void> {
     this.#busy = true;
     try {
       while (this.#decisions.length + this.#prepares.length > 0) {
-        if (!this.#hasAwaited()) await this.#waitForPrepare();
+        if (!this.#isDue()) await this.#waitForPrepare();
         await this.#clock.turn();
         await this.#pass(() => this.#next());
         if (this.#isHalted()) break;
@@ -127,21 +147,28 @@ export class ShardLink {
     }
   }
 
-  /** True if a caller waits for an item in the queue. */
-  #hasAwaited(): boolean {
-    return this.#prepares.length > 0 || this.#decisions.some(({ signal }) => signal !== undefined);
+  /** True if a caller waits for an item in the queue, or if its decisions fill a message. */
+  #isDue(): boolean {
+    let ops = 0;
+    const isDue = ({ item, signal }: Queued<Decision, null>): boolean => {
+      ops += item.keys?.length ?? 1;
+      return signal !== undefined || ops >= this.#limits.messageOps;
+    };
+    return this.#prepares.length > 0 || this.#decisions.some(isDue);
   }
 
   /**
-   * Waits for a prepare that can share the message of the decisions, or for a release that has to be sent at
-   * once, but no longer than the limit (N1). A caller that begins one lease after the other, without doing
-   * much in between, begins the next one within this time.
+   * Waits for a prepare that can share the message of the decisions, or for other work that is due, but no
+   * longer than the limit (N1). A caller that begins one lease after the other, without doing much in
+   * between, begins the next one within this time. If prepares come often, the wait is long enough for most
+   * decisions to meet one.
    */
   #waitForPrepare(): Promise<void> {
     const { decisionWaitMs } = this.#limits;
     if (decisionWaitMs === 0) return Promise.resolve();
+    const waitMs = this.#meanGapMs < RIDE_GAP_MS ? RIDE_WAIT_MS : decisionWaitMs;
     return new Promise((resolve) => {
-      const cancel = this.#clock.after(decisionWaitMs, resolve);
+      const cancel = this.#clock.after(waitMs, resolve);
       this.#endWait = () => {
         cancel();
         resolve();

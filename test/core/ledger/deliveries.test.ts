@@ -39,6 +39,22 @@ async function unapplied(c: Cluster): Promise<number> {
   return answer.value.unappliedDecisions;
 }
 
+test("[N1] the decision of a lease that a shard has asked about is sent at once", async () => {
+  const c = await start({ decisionWaitMs: 1_000 });
+  const [asked, other] = [await granted(c, "asked"), await granted(c, "other")];
+  const key = { type: bucketType("ROUTES"), canonical: "asked" };
+  await c.clock.runUntil(c.shard(0).object.lookup({ ...c.envelope, keys: [key] }));
+  const known = privatePath(c.ledger("1").object, "#part.deliveries.#asked");
+  expect(known).toEqual(new Set([asked]));
+  await c.clock.runUntil(commit(c, other));
+  await c.pass(0);
+  expect(told(c)).toBe(0);
+  await c.clock.runUntil(commit(c, asked));
+  await c.pass(0);
+  expect([told(c), owned(c).toSorted()]).toEqual([1, ["asked", "other"]]);
+  expect(known).toEqual(new Set());
+});
+
 function nameOn(c: Cluster, shard: number, nth = 0): string {
   for (let n = 0, seen = 0; ; n += 1)
     if (shardOf(bucketType("ROUTES"), `n${n}`, shardsOf(c.envelope.placement)) === shard && seen++ === nth)

@@ -1,6 +1,6 @@
 /** Tests of the connection to one shard: what shares a message, in which order, and what is never sent. */
 import { expect, test } from "vitest";
-import { ShardLink, type SendExchange } from "../../../src/core/ledger/shard-link.ts";
+import { RIDE_WAIT_MS, ShardLink, type SendExchange } from "../../../src/core/ledger/shard-link.ts";
 import { defaultLimits, type Limits } from "../../../src/core/limits.ts";
 import type { Decision, Exchange, ExchangeAnswer, Prepare } from "../../../src/core/messages.ts";
 import type { Answer } from "../../../src/core/ports.ts";
@@ -78,6 +78,21 @@ class Wire {
       answer ?? { kind: "ok", value: { seen: null, point: null, prepares: prepares.map(() => GRANTED) } },
     );
     await this.clock.pass(0);
+  }
+
+  /** Begins and commits `count` leases, one every `gapMs`. Each commit is half a gap after its begin. */
+  async cycles(count: number, gapMs: number): Promise<void> {
+    for (let n = 0; n < count; n += 1) {
+      void this.prepare("p", 1);
+      await this.clock.pass(0);
+      await this.answer();
+      await this.clock.pass(gapMs / 2);
+      void this.decide("d", 1);
+      for (const waitMs of [WAIT_MS, gapMs / 2 - WAIT_MS]) {
+        await this.clock.pass(waitMs);
+        await this.answer();
+      }
+    }
   }
 
   /** The messages that were sent, as letters: decisions | prepares of each message. */
@@ -158,6 +173,59 @@ test("[N1] with a limit of 0, a decision is sent at once", async () => {
   void wire.decide("a", 1);
   await wire.clock.pass(0);
   expect(wire.leases).toEqual(["a|"]);
+});
+
+test("[N1] if begins come often, each decision shares the message of the next one", async () => {
+  const wire = new Wire(100);
+  // The first gaps are too few for a mean.
+  await wire.cycles(10, 300);
+  wire.sent.length = 0;
+  await wire.cycles(20, 300);
+  expect(wire.leases).toEqual(Array.from({ length: 20 }, () => "d|p"));
+  // Without a further begin, the last one waits for a second.
+  await wire.clock.pass(RIDE_WAIT_MS - 151);
+  expect(wire.leases).toHaveLength(20);
+  await wire.clock.pass(1);
+  expect(wire.leases.slice(20)).toEqual(["d|"]);
+});
+
+test("[N1] if begins come rarely, a decision waits for its limit only", async () => {
+  const wire = new Wire(100);
+  await wire.cycles(10, 300);
+  // A few long gaps are enough, however long they are.
+  await wire.cycles(10, 60_000);
+  wire.sent.length = 0;
+  await wire.cycles(5, 700);
+  expect(wire.leases).toEqual(Array.from({ length: 5 }, () => ["|p", "d|"]).flat());
+});
+
+test.each([-86_400_000, 86_400_000])(
+  "[N1] [M4] a clock that jumps by %i ms makes no decision wait longer",
+  async (jumpMs) => {
+    const wire = new Wire(100);
+    await wire.cycles(10, 300);
+    await wire.clock.pass(RIDE_WAIT_MS);
+    await wire.answer();
+    wire.clock.jump(jumpMs);
+    wire.sent.length = 0;
+    void wire.decide("a", 1);
+    await wire.clock.pass(RIDE_WAIT_MS);
+    expect(wire.leases).toEqual(["a|"]);
+    await wire.answer();
+    // Further decisions still share messages.
+    await wire.cycles(3, 300);
+    expect(wire.leases).toEqual(["a|", "|p", "d|p", "d|p"]);
+  },
+);
+
+test("[N1] decisions that fill a message wait for nothing", async () => {
+  const wire = new Wire(4);
+  void wire.decide("a", 3);
+  await wire.clock.pass(0);
+  expect(wire.leases).toEqual([]);
+  void wire.decide("b", 1);
+  await wire.clock.pass(0);
+  expect(wire.leases).toEqual(["ab|"]);
 });
 
 test("[N1] [M6] a message has at most its limit of ops, unless one lease alone has more", async () => {

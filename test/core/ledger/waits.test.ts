@@ -138,13 +138,18 @@ test("[B11] no later begin overtakes those who wait, neither with nor without a 
   f.c.fate = ({ from, method }) => (from === "ledger 2" && method === "wait" ? "lose_answer" : "deliver");
   const first = f.begin("2", ["ada"]);
   await f.c.pass(10);
-  f.c.fate = () => "deliver";
+  // While this message is on its way, others wait for the next one.
+  f.c.fate = ({ method }) => (method === "exchange" ? "slow" : "deliver");
+  const before = f.begin("1", ["bob"], 0);
   await f.decide(owner);
+  f.c.fate = () => "deliver";
   // It shares the message with the decision that frees the name.
   const sameMessage = f.begin("1", ["ada"], 0);
   expect(await f.c.clock.runUntil(sameMessage.reply)).toEqual(
     no("ABORTED", { retryAfterMs: 1_000, conflicts: [expect.objectContaining({ owner: "other" })] }),
   );
+  expect(f.c.messages("exchange").at(-1)?.message).toMatchObject({ decisions: [{}], prepares: [{}] });
+  await f.decide(before);
   const later = f.begin("3", ["ada"]);
   await f.c.pass(f.c.limits.offerMs / 2);
   expect(later.answer()).toBeUndefined();
