@@ -1,21 +1,23 @@
 import type { WorkCounts } from "../counts/work-counts.ts";
+import { RIDING_CYCLE } from "../counts/cycles.ts";
 import { awakeUsd, dynamoDbCycleUsd, dynamoDbLookupUsd, usdOfWork } from "./cost.ts";
+import {
+  CELLS,
+  CLAIMS_OF_ONE,
+  CLAIMS_PER_SECOND,
+  CYCLES_PER_SECOND,
+  HELD_MS,
+  LOOKUPS_PER_SECOND,
+} from "./gitlab.ts";
 import { logs, READ_ON, spanner } from "./prices.ts";
 
 /** The number of shards that `wrangler.toml` deploys. */
 const SHARDS = 4;
 const CLAIMS = [1, 4, 16];
 
-/**
- * The load of GitLab.com: 50 claims a second on average (300 at the peak), here in batches of four, and 500
- * lookups a second that miss every cache.
- */
 const MONTH_S = 30 * 86_400;
-const CLAIMS_PER_SECOND = 50;
-const CLAIMS_OF_ONE = 4;
-const LOOKUPS_PER_SECOND = 500;
-/** The ledgers of four cells and the directory. Neither they nor shards hibernate under that load. */
-const OTHER_OBJECTS = 4 + 1;
+/** The ledgers of the cells and the directory. Neither they nor shards hibernate under that load. */
+const OTHER_OBJECTS = CELLS + 1;
 
 interface Row {
   name: string;
@@ -30,24 +32,33 @@ function countedRow(
   counted: readonly WorkCounts[],
   touched: (...shards: number[]) => number,
   monthlyUsd: number,
+  cycle = "cycle",
 ): Row {
   const usd = (work: string, claims: number): number => {
     const lines = counted.filter((each) => each.work === work && each.claims === claims);
     const shardsTouched = touched(...lines.map((line) => line.shardsTouched));
     return Math.max(...lines.filter((line) => line.shardsTouched === shardsTouched).map(usdOfWork));
   };
-  return { name, monthlyUsd, lookupUsd: usd("lookup, there", 1), cycleUsd: (claims) => usd("cycle", claims) };
+  return { name, monthlyUsd, lookupUsd: usd("lookup, there", 1), cycleUsd: (claims) => usd(cycle, claims) };
 }
 
+const on = (count: number, counted: readonly WorkCounts[]): WorkCounts[] =>
+  counted.filter(({ system, shards }) => system === "leasehold" && shards === count);
+const fixedUsd = (shards: number): number => (OTHER_OBJECTS + shards) * awakeUsd(MONTH_S);
+
+/** They were counted at GitLab.com's rate, for batches of its size. */
+const ridingRows = (counted: readonly WorkCounts[]): Row[] =>
+  [1, SHARDS].map((shards) => {
+    const name = `leasehold, ${shards} shard${shards === 1 ? "" : "s, random names"}, decisions ride`;
+    return countedRow(name, on(shards, counted), Math.max, fixedUsd(shards), RIDING_CYCLE);
+  });
+
 function rowsOf(counted: readonly WorkCounts[]): Row[] {
-  const on = (count: number): WorkCounts[] =>
-    counted.filter(({ system, shards }) => system === "leasehold" && shards === count);
-  const fixedUsd = (shards: number): number => (OTHER_OBJECTS + shards) * awakeUsd(MONTH_S);
   const d1Only = counted.filter(({ system }) => system === "d1-only");
   return [
-    countedRow("leasehold, 1 shard", on(1), Math.max, fixedUsd(1)),
-    countedRow(`leasehold, ${SHARDS} shards, random names`, on(SHARDS), Math.min, fixedUsd(SHARDS)),
-    countedRow(`leasehold, ${SHARDS} shards, at most`, on(SHARDS), Math.max, fixedUsd(SHARDS)),
+    countedRow("leasehold, 1 shard", on(1, counted), Math.max, fixedUsd(1)),
+    countedRow(`leasehold, ${SHARDS} shards, random names`, on(SHARDS, counted), Math.min, fixedUsd(SHARDS)),
+    countedRow(`leasehold, ${SHARDS} shards, at most`, on(SHARDS, counted), Math.max, fixedUsd(SHARDS)),
     countedRow("d1-only", d1Only, Math.max, 0),
     { name: "DynamoDB", cycleUsd: dynamoDbCycleUsd, lookupUsd: dynamoDbLookupUsd(), monthlyUsd: 0 },
   ];
@@ -74,12 +85,14 @@ export function costTable(counted: readonly WorkCounts[]): string[] {
     "",
     `A month of GitLab.com, with ${CLAIMS_PER_SECOND} claims a second in batches of ${CLAIMS_OF_ONE} and ` +
       `${LOOKUPS_PER_SECOND} lookups a second`,
-    "that miss every cache:",
+    "that miss every cache. Where decisions ride, they share messages with the next begins of their cell,",
+    `which begins ${CYCLES_PER_SECOND.toFixed(1)} leases a second at random moments and commits each after ` +
+      `${HELD_MS} ms:`,
     "",
     "| per month | claims | lookups | fixed | total |",
     "| --- | ---: | ---: | ---: | ---: |",
   ];
-  for (const { name, cycleUsd, lookupUsd, monthlyUsd } of rows) {
+  for (const { name, cycleUsd, lookupUsd, monthlyUsd } of rows.toSpliced(3, 0, ...ridingRows(counted))) {
     const cycles = (cycleUsd(CLAIMS_OF_ONE) * MONTH_S * CLAIMS_PER_SECOND) / CLAIMS_OF_ONE;
     const lookups = lookupUsd * MONTH_S * LOOKUPS_PER_SECOND;
     lines.push(

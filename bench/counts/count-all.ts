@@ -9,6 +9,7 @@ import { withCycles } from "./cycles.ts";
 import type { WorkCounts } from "./work-counts.ts";
 import { countD1Only } from "./d1-only.ts";
 import { countPages } from "./pages.ts";
+import { countRiding } from "./riding.ts";
 import { countUpkeep } from "./upkeep.ts";
 
 /** Further calls cost the same. */
@@ -29,6 +30,7 @@ export async function countAll(folder: string): Promise<WorkCounts[]> {
       countLeasehold(join(folder, `shards-${shards}`), shards, syncs.get(shards) ?? []),
     ),
     countD1Only(folder, CALLS),
+    ...SHARDS.map((shards) => countWithRiding(join(folder, `riding-${shards}`), shards)),
   ]);
   return withCycles(counted.flat());
 }
@@ -50,22 +52,31 @@ const variablesOf = (shards: number): Record<string, string> => ({
 });
 
 /** @param syncs - of the first operations, which are the calls */
-async function countLeasehold(folder: string, shards: number, syncs: Syncs): Promise<WorkCounts[]> {
-  mkdirSync(folder, { recursive: true });
-  const entryPoint = join(import.meta.dirname, "worker.ts");
-  const running = await startCoordinator({
-    port: 0,
-    stateFolder: folder,
-    variables: variablesOf(shards),
-    entryPoint,
-  });
-  try {
-    const coordinator = await CountedCoordinator.start(shards, running, new CountingClient(running.url));
+const countLeasehold = (folder: string, shards: number, syncs: Syncs): Promise<WorkCounts[]> =>
+  onWorker(folder, shards, variablesOf(shards), async (coordinator) => {
     const calls = await countCalls(coordinator, CALLS);
     const counted = calls.map((each, index) => ({ ...each, syncs: syncs[index] ?? null }));
     counted.push(...(await countPages(coordinator, CALLS)));
     // The cron only wakes shards, so its work is counted for one number of shards.
     return shards === SHARDS[0] ? [...counted, ...(await countUpkeep(coordinator, CALLS))] : counted;
+  });
+
+const countWithRiding = (folder: string, shards: number): Promise<WorkCounts[]> => {
+  const { LEASEHOLD_DECISION_WAIT_MS: _, ...variables } = variablesOf(shards);
+  return onWorker(folder, shards, variables, async (coordinator) => [await countRiding(coordinator)]);
+};
+
+async function onWorker(
+  folder: string,
+  shards: number,
+  variables: Record<string, string>,
+  count: (coordinator: CountedCoordinator) => Promise<WorkCounts[]>,
+): Promise<WorkCounts[]> {
+  mkdirSync(folder, { recursive: true });
+  const entryPoint = join(import.meta.dirname, "worker.ts");
+  const running = await startCoordinator({ port: 0, stateFolder: folder, variables, entryPoint });
+  try {
+    return await count(await CountedCoordinator.start(shards, running, new CountingClient(running.url)));
   } finally {
     await running.stop();
   }

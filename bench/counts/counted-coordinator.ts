@@ -4,7 +4,7 @@ import { fanOut } from "../../src/core/fan-out.ts";
 import type { CountingClient } from "./counting-client.ts";
 import type { WorkCounts, Work } from "./work-counts.ts";
 import { batchOf, PlacedNames } from "./placed-names.ts";
-import { ALARMS_PATH, CRON_PATH, ADVANCE_PATH } from "./raw-counts.ts";
+import { ALARMS_PATH, CRON_PATH, ADVANCE_PATH, STOP_PATH } from "./raw-counts.ts";
 
 /** How many uncounted leases are begun or decided at a time. */
 const AT_ONCE = 25;
@@ -68,8 +68,13 @@ export class CountedCoordinator {
     return this.client.count(work, calls, call);
   }
 
-  async begin(cell: string, claims: number, firstShard = 0): Promise<Lease> {
-    const lease = { cell, uuid: randomUUID(), names: this.names.fresh(claims, firstShard) };
+  async begin(
+    cell: string,
+    claims: number,
+    firstShard = 0,
+    names = this.names.fresh(claims, firstShard),
+  ): Promise<Lease> {
+    const lease = { cell, uuid: randomUUID(), names };
     await this.sendBegin(201, lease);
     return lease;
   }
@@ -112,5 +117,14 @@ export class CountedCoordinator {
   /** Advances the clock beyond every retention time, so that all decided leases may be deleted. */
   async advanceClock(): Promise<void> {
     await this.client.send(204, "POST", `${ADVANCE_PATH}?ms=${LONG_MS}`);
+  }
+
+  async stopClock(): Promise<void> {
+    await this.client.send(204, "POST", STOP_PATH);
+  }
+
+  /** Advances the stopped clock, and waits for what the timers do that ring. */
+  async pass(ms: number): Promise<void> {
+    await this.client.send(204, "POST", `${ADVANCE_PATH}?ms=${ms}`);
   }
 }

@@ -1,7 +1,9 @@
+import { RIDING } from "./riding.ts";
 import { weighted, type WorkCounts } from "./work-counts.ts";
 
 /** The work that follows each decision. It is counted for one lease, and is the same for all. */
 const FOLLOWING = ["clean-up, per lease", "pulls and forgets, per lease decided before"];
+export const RIDING_CYCLE = "riding decisions, cycle";
 const ON_SHARDS = new Set(["begin", "commit", "rollback", "cycle"]);
 
 /** Adds what the counts imply: whole cycles, and the means over random names. */
@@ -9,19 +11,30 @@ export function withCycles(counted: readonly WorkCounts[]): WorkCounts[] {
   const begins = counted.filter(({ work }) => work === "begin");
   const all = [...counted, ...begins.map((begin) => cycleOf(begin, counted))];
   const spread = all.filter(({ work, shardsTouched }) => ON_SHARDS.has(work) && shardsTouched > 1);
-  return [...all, ...spread.map((most) => meanOf(most, all))];
+  const riding = counted
+    .filter(({ work }) => work === RIDING)
+    .map((each) => ({ ...withFollowing([each], counted), work: RIDING_CYCLE }));
+  return [...all, ...spread.map((most) => meanOf(most, all)), ...riding];
 }
 
 /** A begin, its commit, and all that follows until the lease is forgotten. */
 function cycleOf(begin: WorkCounts, counted: readonly WorkCounts[]): WorkCounts {
   const commit = find(counted, { ...begin, work: "commit" });
-  const following = begin.system === "leasehold" ? FOLLOWING : [];
-  const parts = [
-    commit,
-    ...following.map((work) => find(counted, { system: "leasehold", work, claims: 1, shardsTouched: 1 })),
-  ];
-  const cycle = weighted([1, begin], ...parts.map((part) => [1, part] as const));
+  const cycle =
+    begin.system === "leasehold"
+      ? withFollowing([begin, commit], counted)
+      : weighted([1, begin], [1, commit]);
   return { ...cycle, work: "cycle", rounds: (begin.rounds ?? 0) + (commit.rounds ?? 0) };
+}
+
+function withFollowing(
+  [first, ...others]: [WorkCounts, ...WorkCounts[]],
+  counted: readonly WorkCounts[],
+): WorkCounts {
+  const following = FOLLOWING.map((work) =>
+    find(counted, { system: "leasehold", work, claims: 1, shardsTouched: 1 }),
+  );
+  return weighted([1, first], ...[...others, ...following].map((part) => [1, part] as const));
 }
 
 /**

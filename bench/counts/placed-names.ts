@@ -23,11 +23,29 @@ export class PlacedNames {
     return Array.from({ length: claims }, (_, index) => this.#on((first + index) % this.#shards));
   }
 
+  /** New names on whatever shards they hash to. */
+  anywhere(claims: number): string[] {
+    return Array.from({ length: claims }, () => this.#next());
+  }
+
+  /** The number of shards that have these names. */
+  touchedBy(names: readonly string[]): number {
+    return new Set(names.map((name) => this.#shardOf(name))).size;
+  }
+
   #on(shard: number): string {
     for (;;) {
-      const name = `counted-group/counted-project-${this.#tried++}`;
-      if (shardOf(bucketType("ROUTES"), name, this.#shards) === shard) return name;
+      const name = this.#next();
+      if (this.#shardOf(name) === shard) return name;
     }
+  }
+
+  #next(): string {
+    return `counted-group/counted-project-${this.#tried++}`;
+  }
+
+  #shardOf(name: string): number {
+    return shardOf(bucketType("ROUTES"), name, this.#shards);
   }
 }
 

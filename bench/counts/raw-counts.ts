@@ -55,3 +55,5 @@ export const COUNTS_PATH = "/__counts";
 export const CRON_PATH = `${COUNTS_PATH}/cron`;
 export const ALARMS_PATH = `${COUNTS_PATH}/alarms`;
 export const ADVANCE_PATH = `${COUNTS_PATH}/later`;
+/** From then on, the clocks of objects stand still until they are advanced. */
+export const STOP_PATH = `${COUNTS_PATH}/stop`;

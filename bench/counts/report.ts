@@ -18,7 +18,8 @@ ${costTable(counted).join("\n")}
 
 Counts per call, for calls that share no message with others. They are the same on every machine, and include
 the messages that the Worker sends. Names are placed on as many shards as possible. Where "shards touched" has
-a fraction, a line is the exact mean over random names. Syncs are those of the standalone server; all other
+a fraction, a line is the exact mean over random names. Where decisions ride, names and moments are random,
+and decisions share messages with later begins. Syncs are those of the standalone server; all other
 figures were counted in workerd.
 
 ${tableOf(counted)}

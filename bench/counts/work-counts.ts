@@ -2,7 +2,7 @@ import type { RawCounts } from "./raw-counts.ts";
 
 /**
  * The cost of one call of one operation: an average over calls that came one after another and shared no
- * messages.
+ * messages, except where decisions ride.
  */
 export interface WorkCounts {
   system: "leasehold" | "d1-only";

@@ -12,9 +12,9 @@ import { ledgerName, shardName } from "../../src/objects/identity.ts";
 import { runCron } from "../../src/projections/cron.ts";
 import { defaultRuntime } from "../../src/runtime.ts";
 import { CELLS } from "../peers/batch.ts";
-import { ALARMS_PATH, CRON_PATH, ADVANCE_PATH } from "./raw-counts.ts";
+import { ALARMS_PATH, CRON_PATH, ADVANCE_PATH, STOP_PATH } from "./raw-counts.ts";
 import { countedD1 } from "./workerd/counted-d1.ts";
-import { clockOffset, countedPorts, countMessages, takeAlarm } from "./workerd/counted-ports.ts";
+import { clock, countedPorts, countMessages, ringTimers, takeAlarm } from "./workerd/counted-ports.ts";
 import { answerCounts, counts } from "./workerd/counts.ts";
 
 export class CellLedger extends RealLedger {
@@ -32,6 +32,10 @@ export class CellLedger extends RealLedger {
    */
   async runAlarm(): Promise<void> {
     if (takeAlarm("ledger", this.ctx)) await this.alarm();
+  }
+
+  ringTimers(): Promise<void> {
+    return ringTimers(this.ctx);
   }
 }
 
@@ -80,8 +84,16 @@ async function runAllAlarms(env: Env): Promise<void> {
 }
 
 async function cron(env: Env): Promise<void> {
-  const now = (): number => Date.now() + clockOffset.ms;
+  const { now } = clock;
   await runCron(env, now(), { ...defaultRuntime, clock: { ...defaultRuntime.clock, now } });
+}
+
+async function advance(env: Env, ms: number): Promise<void> {
+  clock.offsetMs += ms;
+  if (!clock.isStopped) return;
+  const ledgers = CELLS.map((cell) => env.CELL_LEDGER.getByName(ledgerName(cell)));
+  const stubs = ledgers as unknown as DurableObjectStub<CellLedger>[];
+  await Promise.all(stubs.map((stub) => stub.ringTimers()));
 }
 
 /** Handles a control request of the benchmark; undefined for all other requests. */
@@ -89,9 +101,8 @@ function control(request: { url: string }, env: Env): Promise<void> | undefined 
   const { pathname, searchParams } = new URL(request.url);
   if (pathname === CRON_PATH) return cron(env);
   if (pathname === ALARMS_PATH) return runAllAlarms(env);
-  if (pathname !== ADVANCE_PATH) return undefined;
-  clockOffset.ms += Number(searchParams.get("ms"));
-  return Promise.resolve();
+  if (pathname === ADVANCE_PATH) return advance(env, Number(searchParams.get("ms")));
+  return pathname === STOP_PATH ? Promise.resolve(clock.stop()) : undefined;
 }
 
 export default {

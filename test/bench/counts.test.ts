@@ -101,14 +101,14 @@ test("only the cron writes D1: nothing for a lease decided before its first pull
   expect(oneOf("pulls and forgets, per lease decided before").d1RowsWritten).toBe(0);
   expect(oneOf("pulls and forgets, per lease pulled outstanding").d1RowsWritten).toBe(3);
   for (const each of worksOf(""))
-    if (!/^(cron|pulls|cycle)/.test(each.work))
+    if (!/^(cron|pulls|cycle|riding)/.test(each.work))
       expect(each, each.work).toMatchObject({ d1Calls: 0, d1RowsWritten: 0 });
 });
 
 test("warm objects send the directory nothing; only the Worker's copy and the cron read it", () => {
   // A copy is valid for 30 s, so it may be refreshed once while one operation is counted.
   for (const each of worksOf(""))
-    if (!/^(cron|pulls|cycle)/.test(each.work))
+    if (!/^(cron|pulls|cycle|riding)/.test(each.work))
       expect(each.directoryMessages * each.calls, each.work).toBeLessThanOrEqual(1);
 });
 
@@ -141,6 +141,19 @@ test("a cycle includes the row that drops a batch, and the rows until the lease 
     expect(cycle.d1RowsWritten).toBeCloseTo(0);
     expect(cycle.requests).toBeCloseTo(2);
   }
+});
+
+test.each([
+  { shards: 4, ride: 0.865 },
+  { shards: 1, ride: 0.952 },
+])("[N1] at the rate of GitLab.com, $ride of the decisions for $shards shards ride", ({ shards, ride }) => {
+  const riding = oneOf("riding decisions, begin", { shards });
+  const { messages, transactions, shardsTouched, shardRowsWritten } = riding;
+  // The two calls to the ledger, a message for each shard with a begin, and the decisions that go alone.
+  expect((messages - 2 - shardsTouched) / shardsTouched).toBeCloseTo(1 - ride, 2);
+  expect(transactions).toBeCloseTo(messages);
+  // A message is a row of the log, and each claim takes two.
+  expect(shardRowsWritten).toBeCloseTo(messages - 2 + 2 * riding.claims);
 });
 
 test("the published counts and costs are those of the code", () => {

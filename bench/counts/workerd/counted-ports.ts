@@ -3,8 +3,42 @@ import { objectPorts, type PortsOf } from "../../../src/objects/ports.ts";
 import type { ObjectKind } from "../raw-counts.ts";
 import { counts } from "./counts.ts";
 
-/** The offset of the clocks of the objects and the cron, so that a benchmark can skip days. */
-export const clockOffset = { ms: 0 };
+/**
+ * The clock of the objects and the cron, which a benchmark can advance, and stop. While it is stopped, the
+ * timers of an object ring in `ringTimers`.
+ */
+export const clock = {
+  offsetMs: 0,
+  isStopped: false,
+  now: (): number => (clock.isStopped ? 0 : Date.now()) + clock.offsetMs,
+  stop: (): void => {
+    clock.offsetMs = clock.now();
+    clock.isStopped = true;
+  },
+};
+
+interface Timer {
+  atMs: number;
+  ring: () => void;
+}
+
+const timers = new WeakMap<DurableObjectState, Set<Timer>>();
+/** Enough for a timer that rings to start a message. */
+const TURNS = 5;
+
+/**
+ * Rings the timers of an object that are due, and waits until the messages that they cause are answered: each
+ * has a timer itself.
+ */
+export async function ringTimers(ctx: DurableObjectState): Promise<void> {
+  const waiting = timers.get(ctx) ?? new Set();
+  const due = [...waiting].filter(({ atMs }) => atMs <= clock.now());
+  for (const timer of due) waiting.delete(timer);
+  const others = waiting.size;
+  for (const { ring } of due) ring();
+  for (let turn = 0; due.length > 0 && (turn < TURNS || waiting.size > others); turn += 1)
+    await objectPorts(ctx).clock.turn();
+}
 
 /**
  * The objects with an alarm set. An alarm only runs on request, so that it does not fall into the count of
@@ -18,6 +52,8 @@ export const countedPorts =
   (ctx) => {
     const real = objectPorts(ctx);
     let written = 0;
+    const waiting = new Set<Timer>();
+    timers.set(ctx, waiting);
     return {
       ...real,
       sql: {
@@ -41,7 +77,16 @@ export const countedPorts =
           return value;
         },
       },
-      clock: { ...real.clock, now: () => Date.now() + clockOffset.ms },
+      clock: {
+        ...real.clock,
+        now: clock.now,
+        after: (delayMs, ring) => {
+          if (!clock.isStopped) return real.clock.after(delayMs, ring);
+          const timer = { atMs: clock.now() + delayMs, ring };
+          waiting.add(timer);
+          return () => void waiting.delete(timer);
+        },
+      },
       alarm: {
         // Always null, so that a new instance sets its alarm again, as it does when the platform has lost it.
         get: () => Promise.resolve(null),
