@@ -1568,8 +1568,16 @@ export const bugs: Record<string, Bug> = {
     "N1",
     ["I5", "I11"],
     "src/core/ledger/shard-link.ts",
-    "const cancel = this.#clock.after(decisionWaitMs, resolve);",
+    "const cancel = this.#clock.after(waitMs, resolve);",
     "const cancel = () => {};",
+  ),
+  "a decision that waits for a begin counts as applied": one(
+    "N1",
+    ["I5", "I11"],
+    "src/core/ledger/shard-link.ts",
+    "this.#decisions.push({ item: decision, placement, resolve, signal, traces });",
+    "this.#decisions.push({ item: decision, placement, resolve, signal, traces });" +
+      'if (signal === undefined && this.#meanGapMs < RIDE_GAP_MS) resolve({ kind: "ok", value: null });',
   ),
   "an open decision is not noted as pending": one(
     "S2",

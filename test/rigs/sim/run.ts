@@ -1,4 +1,5 @@
 import { wallClock } from "../../../src/runtime.ts";
+import { RIDE_WAIT_MS } from "../../../src/core/ledger/shard-link.ts";
 import { thaw } from "./activity.ts";
 import { checkConsumer } from "./change-consumer.ts";
 import { checkAlive, checkHistories, checkRest, checkWithoutCron, lookAtAll } from "./final-checks.ts";
@@ -149,7 +150,7 @@ async function quiesce(simulation: Simulation, settings: SimulationSettings, end
   for (const cell of simulation.cells) await simulation.runUntil(checkAlive(simulation, cell));
   checkHistories(simulation);
   // The last decisions wait for begins to share their messages (N1).
-  await simulation.pass(2 * simulation.coordinator.limits.decisionWaitMs, REST_STEPS);
+  await simulation.pass(2 * RIDE_WAIT_MS, REST_STEPS);
   await simulation.runUntil(checkDigests(simulation));
   for (const cell of simulation.cells) await simulation.runUntil(checkEpochs(simulation, cell));
   await simulation.runUntil(checkSlots(simulation));
