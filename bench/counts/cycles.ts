@@ -1,8 +1,9 @@
 import { RIDING } from "./riding.ts";
+import { OVER_OLD } from "./upkeep.ts";
 import { weighted, type WorkCounts } from "./work-counts.ts";
 
 /** The work that follows each decision. It is counted for one lease, and is the same for all. */
-const FOLLOWING = ["clean-up, per lease", "pulls and forgets, per lease decided before"];
+const FOLLOWING = "clean-up, per lease";
 export const RIDING_CYCLE = "riding decisions, cycle";
 const ON_SHARDS = new Set(["begin", "commit", "rollback", "cycle"]);
 
@@ -31,10 +32,15 @@ function withFollowing(
   [first, ...others]: [WorkCounts, ...WorkCounts[]],
   counted: readonly WorkCounts[],
 ): WorkCounts {
-  const following = FOLLOWING.map((work) =>
-    find(counted, { system: "leasehold", work, claims: 1, shardsTouched: 1 }),
+  const ofOne = (work: string): WorkCounts =>
+    find(counted, { system: "leasehold", work, claims: 1, shardsTouched: 1 });
+  return weighted(
+    [1, first],
+    ...[...others, ofOne(FOLLOWING)].map((part) => [1, part] as const),
+    // Each begin makes a ledger forget an old lease, once it is as old as the retention.
+    [1, ofOne(OVER_OLD)],
+    [-1, { ...ofOne("begin"), syncs: null }],
   );
-  return weighted([1, first], ...[...others, ...following].map((part) => [1, part] as const));
 }
 
 /**

@@ -24,7 +24,20 @@ export async function countUpkeep(coordinator: CountedCoordinator, calls: number
     idle,
     await perLease(coordinator, "pulls and forgets, per lease decided before", decidedBefore),
     await perLease(coordinator, "pulls and forgets, per lease pulled outstanding", pulledOutstanding),
+    await beginsOverOld(coordinator),
   ];
+}
+
+export const OVER_OLD = "begin, instead of an old lease";
+
+/** Counts begins that take the rows of leases whose outcomes are old enough to be forgotten. */
+async function beginsOverOld(coordinator: CountedCoordinator): Promise<WorkCounts> {
+  await clearBacklog(coordinator);
+  await coordinator.commitMany(await coordinator.beginMany(CELL, PULLED_LEASES));
+  await coordinator.alarms();
+  await coordinator.advanceClock();
+  await coordinator.client.take();
+  return coordinator.count(coordinator.work(OVER_OLD, 1), PULLED_LEASES, () => coordinator.begin(CELL, 1));
 }
 
 /** Counts a lease without other load, which pays for all of its alarms alone. */
@@ -39,7 +52,6 @@ function lifeAlone(coordinator: CountedCoordinator, calls: number): Promise<Work
 async function cleanUp(coordinator: CountedCoordinator): Promise<WorkCounts> {
   await coordinator.alarms();
   const leases = await coordinator.beginMany(CELL, CLEANED_LEASES);
-  // Each decision also marks the lease before it as applied. The alarm handles what is left.
   for (const lease of leases) await coordinator.decide(lease, "commit");
   await coordinator.client.take();
   await coordinator.alarms();

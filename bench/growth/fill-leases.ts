@@ -47,7 +47,8 @@ export class LeaseFiller {
     await inSteps(count, (from, to) => {
       this.#sql.transaction([], () => {
         for (let index = from; index < to; index += 1) this.#store.insert(this.#decidedRow(index / count));
-        this.#store.setApplied(this.#store.lastDecidedPosition(), new Map(), undefined);
+        const last = this.#store.lastPosition();
+        this.#store.setApplied({ through: last, last }, new Map(), undefined);
         return null;
       });
     });

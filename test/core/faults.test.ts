@@ -477,7 +477,7 @@ test("[S1] an outcome is forgotten when it is applied and old", async () => {
   expect(await maintain()).toBe(0);
   await c.clock.pass(3_600_000 + 60_000);
   expect(await maintain()).toBe(1);
-  await c.clock.pass(82_700_000);
+  await c.clock.pass(93_500_000);
   expect(await maintain()).toBe(0);
   await c.clock.pass(100_000);
   expect(await maintain()).toBe(1);

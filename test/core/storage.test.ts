@@ -35,6 +35,7 @@ import { Cluster } from "../support/cluster.ts";
 import { DESTROY } from "../support/holds.ts";
 import { ManyRows } from "../../src/core/shard/many-rows.ts";
 import { NodeSql } from "../support/node-sql.ts";
+import { insertLeases } from "../support/leases.ts";
 import { beginRequest, callerOf, decideRequest } from "../support/ops.ts";
 import { sourceType } from "../support/types.ts";
 import { privateField, privatePath, sizesIn } from "../support/private-fields.ts";
@@ -269,7 +270,7 @@ const followed = at(
 );
 const outcomes = at(
   "test/core/ledger/prune.test.ts",
-  "[S1] an outcome is kept for the retention time, and not longer",
+  "[S1] an outcome is kept for the retention, and an eighth longer if no lease replaces it",
 );
 const message = at(
   "test/core/shard/digest-records.test.ts",
@@ -550,6 +551,16 @@ const proofs: Record<string, Proof> = {
     deliveries,
     "[M6] [C2] applied decisions that wait for the alarm take limited memory",
   ),
+  "OldOutcomes.#found": async () => {
+    const c = await start({ outcomeRetentionS: 600 });
+    insertLeases(c.ledger("1").database, { count: 150, prefix: "old-", pending: 0 });
+    c.ledger("1").database.exec(
+      `INSERT INTO meta VALUES ('applied', '{"through":150,"last":150,"shards":{}}')`,
+    );
+    c.ledger("1").restart();
+    await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["a"])));
+    return [sizeOf(c.ledger("1").object, "#part.oldOutcomes.#found"), 99];
+  },
   "ShardLink.#prepares": link,
   "ShardLink.#decisions": link,
   "ShardLinks.#links": "after work",

@@ -31,6 +31,7 @@ import { recordOfGrant, type TransferStore } from "./transfer-store.ts";
 import { Attempt, type AttemptEnd } from "./attempt.ts";
 import { CountByCell } from "./count-by-cell.ts";
 import type { LeaseAudit } from "./lease-audit.ts";
+import type { OldOutcomes } from "./old-outcomes.ts";
 import { Waits, WaitTime, type Awaited } from "./waits.ts";
 
 /**
@@ -85,6 +86,7 @@ interface Needs {
   readonly counters: Pick<LedgerCounters, "waited">;
   readonly transferStore: TransferStore;
   readonly leaseAudit: LeaseAudit;
+  readonly oldOutcomes: OldOutcomes;
 }
 
 /** The running begins of one ledger. They are in memory only (presumed abort, B7). */
@@ -470,7 +472,7 @@ export class Begins {
       transfer: request.transfer === undefined ? null : encodeRange(request.transfer),
     };
     this.#running.delete(request.lease);
-    this.#part.store.insert(row);
+    this.#part.store.insert(row, this.#part.oldOutcomes.take());
     if (request.transfer !== undefined) {
       const { keptTransfers, switchBackS } = this.#part.limits;
       this.#part.transferStore.forget(request.transfer.from, keptTransfers - 1, now - switchBackS * 1_000);

@@ -75,6 +75,7 @@ import { isRebuilt, LedgerReconciler, replayRefusal } from "./reconcile.ts";
 import { LeaseAudit } from "./lease-audit.ts";
 import { ShardLinks } from "./shard-links.ts";
 import { LedgerScrub } from "./ledger-scrub.ts";
+import { OldOutcomes } from "./old-outcomes.ts";
 import { Positions, positionAt } from "./position.ts";
 import { Pruner, type Pruned } from "./prune.ts";
 import { Removal } from "./removal.ts";
@@ -634,9 +635,10 @@ function makePart(cell: string, platform: Ports, limits: Limits, peers: Pick<Pee
   const audit = new Audit(ports, limits, `the ledger of cell ${cell}`);
   const leaseAudit = new LeaseAudit(audit, cell);
   const sending = { ...stored, links, directory, deliveries, commits, contradictions, statusReports, audit };
-  const begins = new Begins({ ...sending, leaseAudit, counters });
+  const oldOutcomes = new OldOutcomes(stored);
+  const begins = new Begins({ ...sending, leaseAudit, counters, oldOutcomes });
   const decisions = new Decisions({ ...sending, leaseAudit, counters, begins });
-  const part = { ...sending, counters, begins, decisions };
+  const part = { ...sending, counters, begins, decisions, oldOutcomes };
   const leases = new LedgerScrub(part);
   return {
     ...part,

@@ -3,6 +3,7 @@ import type { Limits } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import type { Begins } from "./begins.ts";
 import type { Decisions } from "./decisions.ts";
+import type { OldOutcomes } from "./old-outcomes.ts";
 import type { LedgerStore, OutcomeRow } from "./store.ts";
 
 /** The rows per transaction, and the transactions per call. What is left is pruned a second later. */
@@ -10,6 +11,8 @@ const STEP_ROWS = 1_000;
 const MAX_STEPS = 20;
 /** Once the database may need this part of `ledgerBytes`, outcomes are forgotten early (S1). */
 const SHORT_OF_SPACE = 0.75;
+/** For this part of the retention, outcomes are left to new leases. */
+const LEFT_TO_NEW = 1 / 8;
 
 /** What one call has pruned, and whether more may be pruned now. */
 export interface Pruned {
@@ -24,6 +27,7 @@ interface Needs {
   readonly commits: GroupCommit;
   readonly begins: Begins;
   readonly decisions: Decisions;
+  readonly oldOutcomes: OldOutcomes;
 }
 
 /**
@@ -57,8 +61,12 @@ export class Pruner {
   async #pruneKind(kind: 1 | 2): Promise<Pruned> {
     let total = 0;
     for (let step = 0; step < MAX_STEPS; step += 1) {
-      const rows = this.#oldLeases(kind);
-      const old = rows.filter((row) => this.#isOld(kind, row));
+      const { rows, old } = this.#part.oldOutcomes.page(
+        kind,
+        this.#from[kind],
+        STEP_ROWS,
+        this.#retentionS(kind),
+      );
       if (old.length > 0) {
         const weight = old.length;
         const forgotten = await this.#part.commits.submit("prune", () => this.#forget(kind, old), { weight });
@@ -75,39 +83,20 @@ export class Pruner {
     return { total, more: true };
   }
 
-  /**
-   * Returns the next outcomes of leases that were created long enough ago, up to the first one that was not.
-   * Usually that is the very first one, so it is read by itself before a thousand are.
-   */
-  #oldLeases(kind: 1 | 2): OutcomeRow[] {
-    const isYoung = (row: OutcomeRow): boolean =>
-      this.#ageS(row.created_position, row.created_at_ms) < this.#retentionS(kind);
-    const [oldest] = this.#part.store.outcomes(kind, this.#from[kind], 1);
-    if (oldest === undefined || isYoung(oldest)) return [];
-    const rows = this.#part.store.outcomes(kind, this.#from[kind], STEP_ROWS);
-    const young = rows.findIndex(isYoung);
-    return young === -1 ? rows : rows.slice(0, young);
-  }
-
   #forget(kind: 1 | 2, rows: readonly OutcomeRow[]): void {
     this.#part.store.forget(rows);
     if (kind === 2) this.#part.decisions.forgotten(rows.length);
   }
 
-  #isOld(kind: 1 | 2, { position, decided_at_ms }: OutcomeRow): boolean {
-    return this.#ageS(position, decided_at_ms) >= this.#retentionS(kind);
-  }
-
-  #ageS(position: number, stampedMs: number): number {
-    const { ports, store } = this.#part;
-    return (ports.clock.now() - store.times.timeOf(position, stampedMs)) / 1_000;
-  }
-
-  /** How old an outcome, or a fence without a begin (2), must be to be forgotten (S1, C7). */
+  /**
+   * How old an outcome, or a fence without a begin (2), must be to be forgotten (S1, C7). Most outcomes leave
+   * their rows to new leases before that.
+   */
   #retentionS(kind: 1 | 2): number {
     const { outcomeRetentionS, lateBeginS } = this.#part.limits;
     if (kind === 2) return lateBeginS;
-    return this.#isShortOfSpace() ? Math.min(lateBeginS, outcomeRetentionS) : outcomeRetentionS;
+    if (this.#isShortOfSpace()) return Math.min(lateBeginS, outcomeRetentionS);
+    return outcomeRetentionS * (1 + LEFT_TO_NEW);
   }
 
   /** True if the database is so large that outcomes are forgotten early. */

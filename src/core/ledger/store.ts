@@ -99,6 +99,16 @@ const HEAD = `lease, decided, pending, position, created_position, created_at_ms
 
 const UNAPPLIED = "lease, created_position, position";
 
+const COLUMNS = [
+  "created_position, lease, decided, pending, position, created_at_ms, decided_at_ms, state, fence",
+  "incarnation, counter, epochs, shards, payload_hash, creates, destroys, replaces, missing, decided_by",
+  "decided_by_key, reason, renewed_at_ms, renewal_reason, transfer, payload",
+].join(", ");
+const VALUES = `(${COLUMNS.replaceAll(/\w+/g, "?")})`;
+const INSERT_ROW = `INSERT INTO lease (${COLUMNS}) VALUES ${VALUES}`;
+const TAKE_ROW = `UPDATE lease SET (${COLUMNS}) = ${VALUES}
+  WHERE created_position = ? AND decided = 1 AND pending = 0 AND created_position <= ? RETURNING lease`;
+
 /** The SQL statements on the ledger's tables. It makes no decisions. */
 export class LedgerStore {
   readonly times: ChangeTimes;
@@ -134,18 +144,15 @@ export class LedgerStore {
     return this.#sql.all<StoredLease>("SELECT * FROM lease WHERE lease = ?", lease)[0];
   }
 
-  insert(row: LeaseRow): void {
-    this.#sql.all(
-      `INSERT INTO lease (lease, decided, pending, position, created_position, created_at_ms, decided_at_ms,
-                          state, fence, incarnation, counter, epochs, shards, payload, payload_hash, creates,
-                          destroys, replaces, missing, decided_by, decided_by_key, reason, transfer)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  /** @param over the created position of an outcome that is forgotten, and whose row the lease takes */
+  insert(row: LeaseRow, over?: number): void {
+    const values = [
+      row.created_position,
       row.lease,
       row.decided,
       // A lease that is rebuilt may keep an old position. Fences are found among what is pending, too.
       row.decided === 2 || row.created_position <= this.through ? 1 : 0,
       row.position,
-      row.created_position,
       row.created_at_ms,
       row.decided_at_ms,
       row.state,
@@ -154,7 +161,6 @@ export class LedgerStore {
       row.counter,
       row.epochs,
       row.shards,
-      row.payload,
       row.payload_hash,
       row.creates,
       row.destroys,
@@ -163,8 +169,13 @@ export class LedgerStore {
       row.decided_by,
       row.decided_by_key,
       row.reason,
+      row.renewed_at_ms,
+      row.renewal_reason,
       row.transfer,
-    );
+      row.payload,
+    ];
+    if (over !== undefined && this.#sql.all(TAKE_ROW, ...values, over, this.through).length > 0) return;
+    this.#sql.all(INSERT_ROW, ...values);
   }
 
   /** Whether a lease is decided, and every shard has applied that (S2). */

@@ -1628,6 +1628,13 @@ export const bugs: Record<string, Bug> = {
     "UNION ALL SELECT position, coalesce(decided_at_ms, created_at_ms) FROM lease",
     "UNION ALL SELECT created_position, created_at_ms FROM lease",
   ),
+  "a new lease takes the row of an outcome that is too young": one(
+    "S1",
+    ["I6"],
+    "src/core/ledger/old-outcomes.ts",
+    "this.page(1, 0, READ_ROWS, this.#part.limits.outcomeRetentionS);",
+    "this.page(1, 0, READ_ROWS, 0);",
+  ),
   "outcomes are forgotten that are pending": {
     breaks: "S1",
     violates: ["I5", "I6"],
