@@ -177,7 +177,7 @@ test.each([
   ["were not examined", 0],
 ] as const)(
   "[C3] [S2] no decision counts as applied that was not loaded yet: leases that %s",
-  async (_, pending) => {
+  async (_state, pending) => {
     const c = await start();
     if (pending === 1) await warmUp(c);
     else await granted(c, "warm-up");
