@@ -1230,7 +1230,8 @@ export interface ScrubFinding {
    * What is wrong. In a shard: `wrong_epoch`, `wrong_digest`, `wrong_source_order`, `wrong_shard`,
    * `wrong_canonical_form`, `unfit_hold`, which does not fit the claim of its name, and `unlogged_hold`,
    * which the log lacks or has with another cell, time or kind. In a ledger: `missing_holds` of a granted
-   * lease, `unreadable_lease`, and `undelivered_decision`.
+   * lease, `unreadable_lease`, `unlisted_lease`, which is granted and which no list has, and
+   * `undelivered_decision`.
    */
   kind:
     | "wrong_epoch"
@@ -1242,6 +1243,7 @@ export interface ScrubFinding {
     | "unlogged_hold"
     | "missing_holds"
     | "unreadable_lease"
+    | "unlisted_lease"
     | "undelivered_decision";
   table: "holds" | "claims" | "past_claims" | "range_holds" | "leases" | "decisions";
   /** RFC 3339, in UTC, with milliseconds. */

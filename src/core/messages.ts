@@ -1132,6 +1132,7 @@ export const scrubKinds = [
   "unlogged_hold",
   "missing_holds",
   "unreadable_lease",
+  "unlisted_lease",
   "undelivered_decision",
 ] as const;
 

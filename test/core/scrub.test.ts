@@ -76,7 +76,7 @@ describe("a scrub of rows that follow the rules", () => {
     const before = rows();
     const pass = await scrub(c, part);
     expect(pass).toMatchObject({ counts: {}, findings: [], clearedHolds: 0, unchecked: 0, number: 1 });
-    expect(pass.rows).toBe(part === "shard" ? 4 + 3 + 2 : 3);
+    expect(pass.rows).toBe(part === "shard" ? 4 + 3 + 2 : 3 + 9);
     expect(rows()).toEqual(before);
   });
 
@@ -302,7 +302,7 @@ describe("a scrub of a ledger", () => {
     c.fate = ({ method }): Fate => (method === "exchange" ? "lose" : "deliver");
     await decide(c, "1", decided, "COMMITTED");
     await c.pass(10_000);
-    expect(await scrub(c, "ledger")).toMatchObject({ rows: 2, findings: [] });
+    expect(await scrub(c, "ledger")).toMatchObject({ rows: 3, findings: [] });
     c.fate = () => "deliver";
     await c.pass(600_000);
     const { database } = c.ledger("1");
@@ -313,6 +313,17 @@ describe("a scrub of a ledger", () => {
       { kind: "unreadable_lease", table: "leases", lease: open },
       { kind: "undelivered_decision", table: "decisions", lease: decided },
     ]);
+  });
+
+  test("[Z3] finds a granted lease that no list has", async () => {
+    const c = await start();
+    const lease = c.uuid();
+    await begin(c, "1", lease, ["a"]);
+    await own(c, "1", "b");
+    await c.pass(10_000);
+    expect(kinds(await scrub(c, "ledger"))).toEqual([]);
+    c.ledger("1").database.prepare("UPDATE lease SET pending = 0 WHERE lease = ?").run(lease);
+    expect((await scrub(c, "ledger")).findings).toMatchObject([{ kind: "unlisted_lease", lease }]);
   });
 
   test("[Z3] a shard that went back in time notices it, and is no finding", async () => {

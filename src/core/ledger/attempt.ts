@@ -163,7 +163,7 @@ export class Attempt {
       if (this.#transfer === undefined) return [this.#releaseOn(this.#byShard.get(shard) ?? [], signal)];
       const { from, scope } = this.#transfer;
       const decision = { ...this.#released, transfer: { from, scope } };
-      return [this.#links.decide(shard, decision, signal, this.#traces)];
+      return [this.#links.decide(shard, decision, 1, signal, this.#traces)];
     });
     await this.#until(this.#clock.now() + this.#limits.exchangeTimeoutMs, Promise.all(releases));
     signal.isOver = true;
@@ -180,7 +180,7 @@ export class Attempt {
     const answers = await Promise.all(
       [...byShard].map(([shard, each]) => {
         const keys = each.map(({ type, canonical }) => ({ type, canonical }));
-        return this.#links.decide(shard, { ...this.#released, keys }, signal, this.#traces);
+        return this.#links.decide(shard, { ...this.#released, keys }, keys.length, signal, this.#traces);
       }),
     );
     const isRefused = answers.some(({ kind }) => kind !== "ok");

@@ -104,7 +104,7 @@ export class Decisions {
     if (request.isRemoval === true && request.outcome === "COMMITTED")
       this.#part.store.addReleased(row.destroys - row.missing);
     this.#part.begins.decided();
-    this.#part.deliveries.track(decided);
+    this.#part.deliveries.track(decided, request.isRemoval);
     this.#part.counters.decided(request);
     return ok(decided);
   }
@@ -157,6 +157,8 @@ export class Decisions {
     this.#part.begins.fence(request.lease);
     this.#part.store.insert(row);
     if (isCounted) this.#fences += 1;
+    // It is forgotten like any outcome, so it must be examined.
+    else this.#part.deliveries.noteChange(position);
     this.#part.leaseAudit.decided(request, null);
     this.#part.counters.fenced();
     return ok(row);

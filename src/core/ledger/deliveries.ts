@@ -86,14 +86,15 @@ export class Deliveries {
   #loadedThrough = 0;
   /** The last position of earlier instances. */
   readonly #before: number;
-  /** The position of the last decision of this instance. */
-  #lastDecided = 0;
+  /** The position of the last change that a later start must find. */
+  #lastChange: number;
   readonly #alarm: AlarmSchedule;
 
   constructor(part: Needs) {
     this.#part = part;
     this.#alarm = new AlarmSchedule(part.ports.alarm, part.ports.clock);
     this.#before = part.positions.last;
+    this.#lastChange = part.store.lastUnexamined();
     this.#load();
   }
 
@@ -117,6 +118,12 @@ export class Deliveries {
     return this.#open.has(lease) || this.#applied.has(lease) || isLaterLoaded;
   }
 
+  /** Must be called in the transaction that decides a lease. The alarm will examine it (S2). */
+  noteChange(position: number): void {
+    this.#lastChange = position;
+    this.wakeWithin(ADVANCE_AFTER_MS);
+  }
+
   /** The shards that have not confirmed a decision. Null: this instance has not sent it, or all have. */
   unconfirmedShards(lease: string): number | null {
     return this.#open.get(lease)?.remaining?.size ?? null;
@@ -137,15 +144,20 @@ export class Deliveries {
   /**
    * Must be called in the transaction that decides. It sets the alarm for the delivery. Nothing is sent
    * before `deliver` is called, when the decision is durable (C2).
+   *
+   * @param isAwaited whether somebody waits for the names
    */
-  track(row: LeaseRow): void {
+  track(row: LeaseRow, isAwaited = false): void {
     const dueAtMs = this.#part.ports.clock.now() + ADVANCE_AFTER_MS;
     const open = openDecision(row, dueAtMs);
     open.row = row;
-    open.isAwaited = this.#asked.delete(row.lease) || row.transfer !== null;
+    // Shards may have asked an earlier instance.
+    const isOlder = row.created_position <= this.#before;
+    const isAsked = this.#asked.delete(row.lease) || isOlder;
+    open.isAwaited = isAwaited || isAsked || row.transfer !== null;
     this.#open.set(row.lease, open);
-    this.#lastDecided = row.position;
-    this.#alarm.setBy(dueAtMs);
+    this.#applied.delete(row.lease);
+    this.noteChange(row.position);
   }
 
   /**
@@ -225,10 +237,10 @@ export class Deliveries {
     if (open.placement !== placement) open.remaining = undefined;
     open.placement = placement;
     const remaining = (open.remaining ??= new Set(decisions.map(({ key }) => key)));
-    const confirmations = decisions.map(async ({ key, shard, decision }) => {
+    const confirmations = decisions.map(async ({ key, shard, decision, ops }) => {
       if (!remaining.has(key)) return;
       const signal = open.isAwaited ? { isOver: false } : undefined;
-      const answer = await this.#part.links.decide(shard, decision, signal, traces);
+      const answer = await this.#part.links.decide(shard, decision, ops, signal, traces);
       if (answer.kind === "ok") remaining.delete(key);
     });
     await Promise.all(confirmations);
@@ -292,7 +304,7 @@ export class Deliveries {
   #hasToAdvance(): boolean {
     return (
       this.#applied.size > 0 ||
-      this.#lastDecided > this.#part.store.through ||
+      this.#lastChange > this.#part.store.through ||
       !this.#part.directory.isStored ||
       this.#part.store.times.isBehind(this.#part.ports.clock.now())
     );
@@ -386,6 +398,8 @@ interface SentDecision {
   key: string;
   shard: number;
   decision: Decision;
+  /** The ops of the lease. */
+  ops: number;
 }
 
 /** Returns what tells each shard that has the range hold of a transfer that it may be cut (Y6). */
@@ -395,7 +409,7 @@ export const precommitsOf = (cell: string, row: LeaseRow | undefined): SentDecis
 /** @param shardsNow names of the lease may have moved to those of them that there were not at its grant */
 function decisionsOf(
   cell: string,
-  { lease, incarnation, counter, epochs, shards, transfer }: LeaseRow,
+  { lease, incarnation, counter, epochs, shards, transfer, creates, destroys, replaces }: LeaseRow,
   outcome: Decision["outcome"],
   shardsNow: number,
 ): SentDecision[] {
@@ -407,6 +421,7 @@ function decisionsOf(
     [grantedBy, ...added].map((shard) => ({
       key: `${grantedBy}>${shard}`,
       shard,
+      ops: creates + destroys + replaces || 1,
       decision: { ...decided, epoch, ...(shard === grantedBy ? {} : { grantedBy }), ...range },
     })),
   );

@@ -226,14 +226,20 @@ export class LedgerScrub {
       .map((each) => ({ ...this.#finding("missing_holds", "leases", row.lease), missing: each }));
   }
 
-  /** Checks in one turn that all decisions which some shard may lack will be delivered. */
+  /**
+   * Checks in one turn that all decisions which some shard may lack will be delivered, and that each lease
+   * that is granted is found by lists.
+   */
   #checkDecisions(after: number): Result<ScrubProgress> {
     const limit = this.#part.limits.scanRows;
-    const rows = this.#part.store.pendingDecisions(after, limit);
+    const rows = this.#part.store.outcomes(1, after, limit);
     const findings = rows.flatMap((row): NewFinding[] => {
+      const { lease, decided, pending } = row;
+      if (decided === 0) return pending === 1 ? [] : [this.#finding("unlisted_lease", "decisions", lease)];
+      if (decided === 2 || pending === 0) return [];
       if (!this.#part.deliveries.willDeliver(row))
-        return [this.#finding("undelivered_decision", "decisions", row.lease)];
-      return this.#isReadable(row.lease) ? [] : [this.#finding("unreadable_lease", "decisions", row.lease)];
+        return [this.#finding("undelivered_decision", "decisions", lease)];
+      return this.#isReadable(lease) ? [] : [this.#finding("unreadable_lease", "decisions", lease)];
     });
     const last = rows.at(-1);
     const isEnd = last === undefined || rows.length < limit;

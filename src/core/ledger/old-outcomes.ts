@@ -18,6 +18,8 @@ export class OldOutcomes {
   readonly #part: Needs;
   /** The created positions of outcomes that may be forgotten. They may be forgotten by now. */
   #found: number[] = [];
+  /** Where the search for more of them goes on. */
+  #from = 0;
   #missedAtMs = -Infinity;
 
   constructor(part: Needs) {
@@ -31,16 +33,18 @@ export class OldOutcomes {
   take(): number | undefined {
     const now = this.#part.ports.clock.now();
     if (this.#found.length === 0 && Math.abs(now - this.#missedAtMs) >= RETRY_MS) {
-      const { old } = this.page(1, 0, READ_ROWS, this.#part.limits.outcomeRetentionS);
+      const { rows, old } = this.page(1, this.#from, READ_ROWS, this.#part.limits.outcomeRetentionS);
       this.#found = old.map((row) => row.created_position);
-      if (old.length === 0) this.#missedAtMs = now;
+      const isEnd = rows.length < READ_ROWS;
+      if (isEnd) this.#missedAtMs = now;
+      this.#from = isEnd ? 0 : (rows.at(-1)?.created_position ?? 0);
     }
     return this.#found.shift();
   }
 
   /**
    * Returns the next leases that were created long enough ago, up to the first one that was not, and those of
-   * them that were also decided so long ago. Usually the first one is too young, so it is read by itself.
+   * them that are finished for so long. Usually the first one is too young, so it is read by itself.
    */
   page(kind: 1 | 2, from: number, limit: number, ageS: number): { rows: OutcomeRow[]; old: OutcomeRow[] } {
     const { store } = this.#part;
@@ -50,7 +54,9 @@ export class OldOutcomes {
     const all = store.outcomes(kind, from, limit);
     const young = all.findIndex(isYoung);
     const rows = young === -1 ? all : all.slice(0, young);
-    return { rows, old: rows.filter((row) => this.#ageS(row.position, row.decided_at_ms) >= ageS) };
+    const isOld = ({ decided, pending, position, decided_at_ms: decidedAtMs }: OutcomeRow): boolean =>
+      decided === kind && (kind === 2 || pending === 0) && this.#ageS(position, decidedAtMs ?? 0) >= ageS;
+    return { rows, old: rows.filter(isOld) };
   }
 
   #ageS(position: number, stampedMs: number): number {

@@ -56,6 +56,10 @@ export const ledgerSchema: readonly (readonly string[])[] = [
   // applied (S2), and fences. `shards` is their number at the grant: names may have moved to later ones (G6).
   // The batch comes last, because whoever reads a column behind it reads all of it.
   [
+    `UPDATE meta SET value = json_set(value,
+            '$.last', (SELECT coalesce(max(position), 0) FROM lease),
+            '$.atMs', (SELECT coalesce(max(coalesce(decided_at_ms, created_at_ms)), 0) FROM lease))
+      WHERE name = 'applied'`,
     "CREATE TABLE lease_before AS SELECT * FROM lease",
     "DROP TABLE lease",
     `CREATE TABLE lease (
@@ -87,8 +91,9 @@ export const ledgerSchema: readonly (readonly string[])[] = [
      ) STRICT`,
     `INSERT INTO lease
      SELECT iif(decided = 0, position, created_position), lease, decided,
-            decided = 2 OR ((decided = 0 OR epochs IS NOT NULL) AND created_position <= coalesce(
-              (SELECT value ->> 'through' FROM meta WHERE name = 'applied'), 0)),
+            decided = 2 OR ((decided = 0 OR epochs IS NOT NULL)
+              AND iif(decided = 0, position, created_position) <= coalesce(
+                (SELECT value ->> 'through' FROM meta WHERE name = 'applied'), 0)),
             position, created_at_ms, decided_at_ms, state, fence, incarnation, counter, epochs, 0,
             payload_hash, creates, destroys, replaces, missing, decided_by, decided_by_key, reason,
             renewed_at_ms, renewal_reason, transfer, iif(decided = 0, payload, NULL) FROM lease_before`,

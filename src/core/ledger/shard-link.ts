@@ -9,8 +9,8 @@ import type { Traces } from "../traces.ts";
 export const NOT_APPLIED = "the shard has not applied it";
 
 /**
- * If the mean gap between prepares is below the first, a decision waits for the next prepare for up to the
- * second (N1). That is much less than the 5 s after which the alarm repeats decisions.
+ * If the mean gap between messages with prepares is below the first, a decision waits for the next prepare,
+ * for up to the second (N1). That is much less than the 5 s after which the alarm repeats decisions.
  */
 const RIDE_GAP_MS = 600;
 export const RIDE_WAIT_MS = 1_000;
@@ -26,6 +26,8 @@ export type SendExchange = (
 
 interface Queued<Item, T> {
   item: Item;
+  /** How much of a message it takes (M7). */
+  ops: number;
   /** The placement with which the item was sent to this shard. */
   placement: Placement;
   resolve: (answer: Answer<T>) => void;
@@ -95,8 +97,8 @@ export class ShardLink {
     return new Promise((resolve) => {
       if (this.#prepares.length >= this.#limits.concurrentBegins)
         this.#prepares = withoutOver(this.#prepares);
-      this.#prepares.push({ item: prepare, placement, resolve, signal, traces });
-      this.#noteGap();
+      const ops = prepare.ops.length || 1;
+      this.#prepares.push({ item: prepare, ops, placement, resolve, signal, traces });
       this.#go();
     });
   }
@@ -105,22 +107,28 @@ export class ShardLink {
    * Queues a decision. `ok` means that the shard has applied it durably. One with a `signal` is sent at once,
    * because somebody waits for it. The caller of an attempt waits for its release (B6): once its signal is
    * over, the release may be dropped from a long queue, and the answer is `unknown`.
+   *
+   * @param ops the ops of the lease, which are at least the holds that the decision ends
    */
   decide(
     placement: Placement,
     decision: Decision,
+    ops: number,
     signal?: { isOver: boolean },
     traces?: Traces,
   ): Promise<Answer<null>> {
     return new Promise((resolve) => {
       if (signal !== undefined && this.#decisions.length >= this.#limits.concurrentBegins)
         this.#decisions = withoutOver(this.#decisions);
-      this.#decisions.push({ item: decision, placement, resolve, signal, traces });
+      this.#decisions.push({ item: decision, ops, placement, resolve, signal, traces });
       this.#go();
     });
   }
 
-  /** If the clock went back, the gap may be wrong, but it never makes a wait longer (M4). */
+  /**
+   * To be called for each message with prepares. If the clock went back, the gap may be wrong, but it never
+   * makes a wait longer (M4).
+   */
   #noteGap(): void {
     const now = this.#clock.now();
     const gapMs = Math.min(Math.abs(now - this.#lastPrepareMs), RIDE_WAIT_MS);
@@ -149,10 +157,10 @@ export class ShardLink {
 
   /** True if a caller waits for an item in the queue, or if its decisions fill a message. */
   #isDue(): boolean {
-    let ops = 0;
-    const isDue = ({ item, signal }: Queued<Decision, null>): boolean => {
-      ops += item.keys?.length ?? 1;
-      return signal !== undefined || ops >= this.#limits.messageOps;
+    let sum = 0;
+    const isDue = ({ ops, signal }: Queued<Decision, null>): boolean => {
+      sum += ops;
+      return signal !== undefined || sum >= this.#limits.messageOps;
     };
     return this.#prepares.length > 0 || this.#decisions.some(isDue);
   }
@@ -186,6 +194,7 @@ export class ShardLink {
     this.#decisions = withoutOutdated(this.#decisions, placement);
     this.#prepares = withoutOutdated(this.#prepares, placement);
     const [decisions, prepares] = this.#take();
+    if (prepares.length > 0) this.#noteGap();
     if (decisions.length + prepares.length > 0) await this.#exchange(placement, decisions, prepares);
   }
 
@@ -216,9 +225,9 @@ export class ShardLink {
     this.#prepares = withoutOver(this.#prepares);
     const room = new MessageRoom(this.#limits.messageOps);
     const takeDecisions = (): Queued<Decision, null>[] =>
-      takeWhile(this.#decisions, ({ item }) => room.fits(item.keys?.length ?? 1));
+      takeWhile(this.#decisions, ({ ops }) => room.fits(ops));
     const takePrepares = (): Queued<Prepare, PrepareAnswer>[] =>
-      takeWhile(this.#prepares, ({ item }) => room.fits(item.ops.length || 1));
+      takeWhile(this.#prepares, ({ ops }) => room.fits(ops));
     const prepares = this.#preparesFirst ? takePrepares() : [];
     const decisions = takeDecisions();
     prepares.push(...takePrepares());

@@ -90,10 +90,11 @@ export class ShardLinks {
   decide(
     shard: number,
     decision: Decision,
+    ops: number,
     signal?: { isOver: boolean },
     traces?: Traces,
   ): Promise<Answer<null>> {
-    return this.#linkTo(shard).decide(this.placement, decision, signal, traces);
+    return this.#linkTo(shard).decide(this.placement, decision, ops, signal, traces);
   }
 
   settle(

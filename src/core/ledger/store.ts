@@ -66,10 +66,11 @@ export interface StoredLease extends LeaseRow {
   pending: 0 | 1;
 }
 
-/** A decided lease, as far as pruning needs it. */
-export type OutcomeRow = Pick<LeaseRow, "created_position" | "position" | "created_at_ms"> & {
-  decided_at_ms: number;
-};
+/** A lease, as far as pruning needs it. */
+export type OutcomeRow = Pick<
+  StoredLease,
+  "lease" | "created_position" | "position" | "created_at_ms" | "decided_at_ms" | "decided" | "pending"
+>;
 
 /** A decision that some shard may not have applied. */
 export type UnappliedRow = Pick<LeaseRow, "lease" | "created_position" | "position">;
@@ -98,6 +99,7 @@ const HEAD = `lease, decided, pending, position, created_position, created_at_ms
   decided_by, decided_by_key, reason, renewed_at_ms, renewal_reason, transfer`;
 
 const UNAPPLIED = "lease, created_position, position";
+const OUTCOME = "lease, created_position, position, created_at_ms, decided_at_ms, decided, pending";
 
 const COLUMNS = [
   "created_position, lease, decided, pending, position, created_at_ms, decided_at_ms, state, fence",
@@ -246,7 +248,7 @@ export class LedgerStore {
    * instance.
    */
   unapplied(afterPosition: number, madeThrough: number, limit: number): UnappliedRow[] {
-    const pending = this.pendingDecisions(afterPosition, limit);
+    const pending = this.#pending<UnappliedRow>(UNAPPLIED, 1, afterPosition, limit);
     const newer = this.#sql.all<UnappliedRow>(
       `SELECT ${UNAPPLIED} FROM lease
         WHERE created_position > ? AND decided = 1 AND pending = 0 AND epochs IS NOT NULL AND position <= ?
@@ -256,11 +258,6 @@ export class LedgerStore {
       limit - pending.length,
     );
     return [...pending, ...newer];
-  }
-
-  /** Returns decisions of pending leases created after a position. */
-  pendingDecisions(afterPosition: number, limit: number): UnappliedRow[] {
-    return this.#pending<UnappliedRow>(UNAPPLIED, 1, afterPosition, limit);
   }
 
   #pending<Row>(columns: string, kind: 1 | 2, after: number, limit: number): Row[] {
@@ -290,6 +287,15 @@ export class LedgerStore {
     return rows.map(({ created }) => created);
   }
 
+  /** Returns the position of the last decision of the leases that were not examined. 0: there is none. */
+  lastUnexamined(): number {
+    const [row] = this.#sql.all<{ last: number | null }>(
+      "SELECT max(position) AS last FROM lease WHERE created_position > ? AND decided = 1",
+      this.through,
+    );
+    return row?.last ?? 0;
+  }
+
   /** Notes for leases with these positions of creation whether they are pending. */
   setPending(created: readonly number[], pending: 0 | 1): void {
     if (created.length === 0) return;
@@ -302,15 +308,14 @@ export class LedgerStore {
   }
 
   /**
-   * Returns fences (2), or outcomes that are applied on every shard (1), of leases created after a position,
-   * in the order of creation.
+   * Returns fences (2), or all leases that were examined (1), created after a position, in the order of
+   * creation.
    */
   outcomes(kind: 1 | 2, afterPosition: number, limit: number): OutcomeRow[] {
-    const columns = "created_position, position, created_at_ms, decided_at_ms";
-    if (kind === 2) return this.#pending<OutcomeRow>(columns, kind, afterPosition, limit);
+    if (kind === 2) return this.#pending<OutcomeRow>(OUTCOME, kind, afterPosition, limit);
     return this.#sql.all<OutcomeRow>(
-      `SELECT ${columns} FROM lease WHERE created_position > ? AND created_position <= ?
-          AND decided = 1 AND pending = 0 ORDER BY created_position LIMIT ?`,
+      `SELECT ${OUTCOME} FROM lease WHERE created_position > ? AND created_position <= ?
+        ORDER BY created_position LIMIT ?`,
       afterPosition,
       this.through,
       limit,

@@ -254,7 +254,7 @@ export class Transfers {
     const sent = precommitsOf(this.#part.cell, this.#part.store.find(id));
     const signal = { isOver: false };
     const answers = await Promise.all(
-      sent.map(({ shard, decision }) => this.#part.links.decide(shard, decision, signal, traces)),
+      sent.map(({ shard, decision }) => this.#part.links.decide(shard, decision, 1, signal, traces)),
     );
     // Before the loss, shards may have carried out the cut that the ledger has lost (Y10).
     const isRebuilt = this.#part.transferStore.find(id)?.record.isRebuilt === true;

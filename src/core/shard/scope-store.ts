@@ -78,6 +78,16 @@ export class ScopeStore {
     return [...leases];
   }
 
+  /** Returns some holds on claims of the scope, or that will put claims there. */
+  holds(cell: string, scope: string, limit: number): HoldRow[] {
+    const holds: HoldRow[] = [];
+    for (const hold of this.#holdsIn(cell, scope)) {
+      if (holds.length === limit) break;
+      holds.push(hold);
+    }
+    return holds;
+  }
+
   *#holdsIn(cell: string, scope: string): Iterable<HoldRow> {
     for (const entry of this.#held.arrivingIn(cell, scope))
       yield* this.#held.holdsOf(entry).filter((hold) => hold.scope === scope);

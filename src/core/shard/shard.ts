@@ -124,6 +124,9 @@ const CELL_PART = 1 / 2;
 /** Who the work of operators belongs to, which takes its turn like the work of a cell. */
 const OPERATORS = "operators";
 
+/** The holds in the way of a transfer that a shard asks about. */
+const MOST_ASKED_HOLDS = 1_000;
+
 /** The rows that a shard sends at once after a cut. Its alarm sends the others. */
 const HAND_OVER_ROWS = 100_000;
 
@@ -188,11 +191,24 @@ export class Shard implements ShardCalls {
             retryAfterMs: 1_000,
           });
         const prepares = done.flatMap((part) => part.prepares);
+        this.#askBlocking(message, prepares);
         const unapplied = [...done.flatMap((part) => part.unapplied), ...this.#movingOf(message)];
         return ok({ seen, point: this.#point, prepares, ...(unapplied.length === 0 ? {} : { unapplied }) });
       },
       `the ledger of cell ${message.cell}`,
     );
+  }
+
+  /**
+   * Asks about the holds that are in the way of transfers: their leases may be over (B8). The next try then
+   * finds them gone.
+   */
+  #askBlocking({ prepares, traces }: Exchange, answers: ExchangeAnswer["prepares"]): void {
+    for (const [index, { transfer }] of prepares.entries()) {
+      if (transfer === undefined || answers[index]?.granted !== false) continue;
+      const holds = this.#part.scopes.holds(transfer.from, transfer.scope, MOST_ASKED_HOLDS);
+      this.#part.inquirer.inquire(holds, traces).catch(() => {});
+    }
   }
 
   /** Returns the transfers among the decisions whose claims are not all rewritten (Y5). */

@@ -20,7 +20,8 @@ const kind = z.enum(scrubKinds).meta({
     "What is wrong. In a shard: `wrong_epoch`, `wrong_digest`, `wrong_source_order`, `wrong_shard`, " +
     "`wrong_canonical_form`, `unfit_hold`, which does not fit the claim of its name, and `unlogged_hold`, " +
     "which the log lacks or has with another cell, time or kind. In a ledger: " +
-    "`missing_holds` of a granted lease, `unreadable_lease`, and `undelivered_decision`.",
+    "`missing_holds` of a granted lease, `unreadable_lease`, `unlisted_lease`, which is granted and which " +
+    "no list has, and `undelivered_decision`.",
 });
 
 const finding = z

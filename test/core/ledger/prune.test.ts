@@ -174,6 +174,26 @@ test("[C7] fences of running begins are not counted, and are kept as long as oth
   expect(rows(c)).toHaveLength(3);
 });
 
+test.each(["", "and its instance ends"])(
+  "[S1] a rollback of a running begin is forgotten, too %s",
+  async (ends) => {
+    const c = await start({ outcomeRetentionS: 100, beginDeadlineMs: 1_000 });
+    c.fate = (call) => (call.method === "exchange" ? "lose" : "deliver");
+    const lease = c.uuid();
+    const begun = c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["ada"]));
+    await c.clock.pass(10);
+    await c.clock.runUntil(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "ROLLED_BACK")));
+    expect(await c.clock.runUntil(begun)).toEqual(no("LEASE_ROLLED_BACK"));
+    c.fate = () => "deliver";
+    if (ends !== "") c.ledger("1").restart();
+    await forget(c);
+    expect(rows(c)).toHaveLength(1);
+    await c.pass(200_000);
+    await forget(c);
+    expect(rows(c)).toEqual([]);
+  },
+);
+
 test("[S1] an outcome that is not applied is kept, and holds up no others", async () => {
   const c = await start({ outcomeRetentionS: 1, sweepAfterMs: 600_000, maxBackoffMs: 100 });
   c.fate = (call) =>
@@ -252,6 +272,7 @@ test("[S1] thousands of outcomes that are not applied do not stop the pruning of
   const c = await start({ outcomeRetentionS: 1 });
   await insertOld(c, 30_000, 0, 1);
   c.ledger("1").database.exec("UPDATE lease SET pending = 0 WHERE position > 25000");
+  expect(await forget(c)).toBe(0);
   expect(await forget(c)).toBe(5_000);
 });
 

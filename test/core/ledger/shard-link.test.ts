@@ -23,18 +23,14 @@ function prepareOf(lease: string, ops: number): Prepare {
   };
 }
 
-function decisionOf(lease: string, keys: number): Decision {
-  const key = { type: 1, canonical: "v" } as const;
-  return {
-    cell: "1",
-    lease,
-    incarnation: 1,
-    counter: 1,
-    outcome: "COMMITTED",
-    epoch: 1,
-    keys: Array.from({ length: keys }, () => key),
-  };
-}
+const decisionOf = (lease: string): Decision => ({
+  cell: "1",
+  lease,
+  incarnation: 1,
+  counter: 1,
+  outcome: "COMMITTED",
+  epoch: 1,
+});
 
 /** Messages wait for `answer`, so that a test controls what arrives while one is being sent. */
 class Wire {
@@ -63,8 +59,8 @@ class Wire {
     return this.link.prepare(PLACEMENT, prepareOf(lease, ops), signal);
   }
 
-  decide(lease: string, keys: number, signal?: { isOver: boolean }): ReturnType<ShardLink["decide"]> {
-    return this.link.decide(PLACEMENT, decisionOf(lease, keys), signal);
+  decide(lease: string, ops: number, signal?: { isOver: boolean }): ReturnType<ShardLink["decide"]> {
+    return this.link.decide(PLACEMENT, decisionOf(lease), ops, signal);
   }
 
   /** The number of items that wait. */
@@ -305,8 +301,8 @@ test("[M2] an exchange that throws is unknown, and later items are still sent", 
     () => false,
     () => PLACEMENT,
   );
-  expect(await clock.runUntil(link.decide(PLACEMENT, decisionOf("a", 1)))).toMatchObject({ kind: "unknown" });
-  expect(await clock.runUntil(link.decide(PLACEMENT, decisionOf("b", 1)))).toEqual({
+  expect(await clock.runUntil(link.decide(PLACEMENT, decisionOf("a"), 1))).toMatchObject({ kind: "unknown" });
+  expect(await clock.runUntil(link.decide(PLACEMENT, decisionOf("b"), 1))).toEqual({
     kind: "ok",
     value: null,
   });

@@ -177,7 +177,9 @@ function readRows(database: DatabaseSync): OpenDatabase["rows"] {
       .prepare(`SELECT name FROM pragma_table_info('${name}') WHERE pk > 0 ORDER BY pk`)
       .all();
     for (const row of database.prepare(`SELECT * FROM "${name}"`).all()) {
-      const key = columns.map(({ name: column }) => String(row[String(column)])).join(" ");
+      // A new lease may take the row of a forgotten one, so its key is not that of the table.
+      const names = table === "lease" ? ["lease"] : columns.map(({ name: column }) => String(column));
+      const key = names.map((column) => String(row[column])).join(" ");
       const kept = keptOf(table, row);
       if (kept !== undefined) rows.set(`${name} ${key}`, [name, key, kept]);
     }

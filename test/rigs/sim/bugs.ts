@@ -1478,8 +1478,9 @@ export const bugs: Record<string, Bug> = {
     "C2",
     ["I7"],
     "src/core/ledger/decisions.ts",
-    "    this.#part.deliveries.track(decided);\n",
-    "    this.#part.deliveries.track(decided);\n    void this.#part.deliveries.deliver(request.lease);\n",
+    "    this.#part.deliveries.track(decided, request.isRemoval);\n",
+    "    this.#part.deliveries.track(decided, request.isRemoval);\n" +
+      "    void this.#part.deliveries.deliver(request.lease);\n",
   ),
   "a verdict does not wait for the disk": one(
     "B8",
@@ -1575,8 +1576,8 @@ export const bugs: Record<string, Bug> = {
     "N1",
     ["I5", "I11"],
     "src/core/ledger/shard-link.ts",
-    "this.#decisions.push({ item: decision, placement, resolve, signal, traces });",
-    "this.#decisions.push({ item: decision, placement, resolve, signal, traces });" +
+    "this.#decisions.push({ item: decision, ops, placement, resolve, signal, traces });",
+    "this.#decisions.push({ item: decision, ops, placement, resolve, signal, traces });" +
       'if (signal === undefined && this.#meanGapMs < RIDE_GAP_MS) resolve({ kind: "ok", value: null });',
   ),
   "an open decision is not noted as pending": one(
@@ -1611,7 +1612,7 @@ export const bugs: Record<string, Bug> = {
     "C3",
     ["I5", "I9", "I11"],
     "src/core/ledger/store.ts",
-    "const pending = this.pendingDecisions(afterPosition, limit);",
+    "const pending = this.#pending<UnappliedRow>(UNAPPLIED, 1, afterPosition, limit);",
     "const pending: UnappliedRow[] = [];",
   ),
   "a restart lists no leases that are not pending": one(
@@ -1632,17 +1633,24 @@ export const bugs: Record<string, Bug> = {
     "S1",
     ["I6"],
     "src/core/ledger/old-outcomes.ts",
-    "this.page(1, 0, READ_ROWS, this.#part.limits.outcomeRetentionS);",
-    "this.page(1, 0, READ_ROWS, 0);",
+    "this.page(1, this.#from, READ_ROWS, this.#part.limits.outcomeRetentionS);",
+    "this.page(1, this.#from, READ_ROWS, 0);",
+  ),
+  "a fence is forgotten as early as an outcome": one(
+    "C7",
+    ["I6"],
+    "src/core/ledger/old-outcomes.ts",
+    "decided === kind &&",
+    "decided !== 0 &&",
   ),
   "outcomes are forgotten that are pending": {
     breaks: "S1",
     violates: ["I5", "I6"],
     patches: [
       {
-        file: "src/core/ledger/store.ts",
-        find: "AND decided = 1 AND pending = 0 ORDER BY created_position LIMIT ?",
-        put: "AND decided = 1 ORDER BY created_position LIMIT ?",
+        file: "src/core/ledger/old-outcomes.ts",
+        find: "(kind === 2 || pending === 0)",
+        put: "true",
       },
       {
         file: "src/core/ledger/store.ts",

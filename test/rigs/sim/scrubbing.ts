@@ -8,6 +8,7 @@ import { changeEntries, HOLDS } from "../../support/holds.ts";
 import type { Api } from "./api.ts";
 import type { Cell } from "./cell.ts";
 import type { LocalRow } from "./local.ts";
+import { throughOf } from "./judge/rows.ts";
 import { opsOf, read } from "./made-leases.ts";
 import type { Part } from "./part.ts";
 import type { Random } from "./random.ts";
@@ -257,7 +258,8 @@ const rowsOf = (part: Part<object>): number =>
         (sum, table) => sum + read(part, table, "true").length,
         0,
       )
-    : read(part, "lease", "decided = 0 OR (decided = 1 AND pending = 1)").length;
+    : read(part, "lease", "decided = 0").length +
+      read(part, "lease", `created_position <= ${throughOf(part)}`).length;
 
 const rowOf = (number: number): LocalRow => ({
   type: 1,
