@@ -45,6 +45,11 @@ export const rareBugs: ReadonlySet<string> = new Set([
   "a ledger that has lost a removal does not notice it when it is told",
   "D1 gets keys without the point of the directory that has them",
   "a shard carries out a message of a new instance, and keeps the point of the last one",
+  "a late prepare of a finished transfer is cut when its ledger is reconciled",
+  "a finished transfer is cut again on a shard that went back, when its ledger is reconciled",
+  "a reconciliation forgets a cut that the ledger has",
+  "a step says that nothing was left because others released what it listed",
+  "a digest adds up parts of different moments",
   // An outcome must be old before it is applied or examined. Unit tests find these.
   "outcomes are forgotten that are pending",
   "outcomes are forgotten that were not examined",
