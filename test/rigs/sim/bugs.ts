@@ -1637,13 +1637,6 @@ export const bugs: Record<string, Bug> = {
     "this.page(1, this.#from, READ_ROWS, this.#part.limits.outcomeRetentionS);",
     "this.page(1, this.#from, READ_ROWS, 0);",
   ),
-  "a fence is forgotten as early as an outcome": one(
-    "C7",
-    ["I6"],
-    "src/core/ledger/old-outcomes.ts",
-    "decided === kind &&",
-    "decided !== 0 &&",
-  ),
   "outcomes are forgotten that are pending": {
     breaks: "S1",
     violates: ["I5", "I6"],
