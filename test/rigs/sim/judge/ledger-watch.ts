@@ -44,8 +44,10 @@ export class LedgerWatch {
 
   #readLedger(cell: string, part: Part<object>): void {
     this.#versions.set(cell, part.disk.version);
-    const hasTable = part.disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = 'transfer'").length > 0;
-    if (!hasTable) return;
+    // A start may have ended between two steps of the schema.
+    const isWhole =
+      part.disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = 'pending_lease'").length > 0;
+    if (!isWhole) return;
     const rows = part.disk.readDurable<LedgerRow>(
       "SELECT lease, decided, state, fence, pending, position, created_position, created_at_ms, " +
         "decided_at_ms, incarnation, counter, epochs, payload, creates, destroys, replaces, missing, " +
