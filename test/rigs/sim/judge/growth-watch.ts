@@ -66,7 +66,7 @@ export class GrowthWatch {
     for (const shard of this.#evidence.coordinator.allShards.slice(0, growth.from))
       this.#evidence.check(
         "I56",
-        hasCopied(shard, growth.id, this.#early.has(growth.id)),
+        this.#early.has(growth.id) || hasCopied(shard, growth.id),
         () => `the cut of growth ${growth.id} was ordered before ${shard.name} could follow`,
       );
     // One that begins after the cut, in the same transaction, is allowed.
@@ -132,10 +132,10 @@ export const operationsOf = (directory: Part<object>): Pick<OperationSet, "opera
   (metaOf(directory, "operations") as OperationSet | undefined) ?? { operations: [] };
 
 /** Whether a shard of before has sent all rows of this growth once, and no transfer holds claims of it. */
-function hasCopied(shard: Part<object>, growth: string, mayBeEarly: boolean): boolean {
+function hasCopied(shard: Part<object>, growth: string): boolean {
   const source = metaOf(shard, "growth_source") as { id: string; cursor: unknown } | undefined;
   const [held] = shard.disk.readDurable("SELECT 1 FROM range_hold LIMIT 1");
-  return held === undefined && (mayBeEarly || (source?.id === growth && source.cursor === null));
+  return held === undefined && source?.id === growth && source.cursor === null;
 }
 
 function metaOf({ disk }: Part<object>, name: string): unknown {
