@@ -22,9 +22,7 @@ const MAX_TRACKED = 10_000;
 const DECISIONS_PER_ALARM = 500;
 /** The pause after the first failed delivery. It doubles up to `maxBackoffMs`. */
 const FIRST_PAUSE_MS = 1_000;
-/**
- * Leases are examined this long after a decision: once for all decisions made meanwhile.
- */
+/** Leases are examined this long after a decision: once for all decisions made meanwhile. */
 const ADVANCE_AFTER_MS = 5_000;
 /** The rows that one transaction notes something for, and the transactions of one alarm. */
 const STEP_ROWS = 1_000;
@@ -86,7 +84,7 @@ export class Deliveries {
   #loadedThrough = 0;
   /** The last position of earlier instances. */
   readonly #before: number;
-  /** The position of the last change that a later start must find. */
+  /** The position of the last decision. Until leases are examined up to there, there is work to do. */
   #lastChange: number;
   readonly #alarm: AlarmSchedule;
 
@@ -151,9 +149,8 @@ export class Deliveries {
     const dueAtMs = this.#part.ports.clock.now() + ADVANCE_AFTER_MS;
     const open = openDecision(row, dueAtMs);
     open.row = row;
-    // Shards may have asked an earlier instance.
-    const isOlder = row.created_position <= this.#before;
-    const isAsked = this.#asked.delete(row.lease) || isOlder;
+    // About older leases, shards may have asked an earlier instance.
+    const isAsked = this.#asked.delete(row.lease) || row.created_position <= this.#before;
     open.isAwaited = isAwaited || isAsked || row.transfer !== null;
     this.#open.set(row.lease, open);
     this.#applied.delete(row.lease);
@@ -406,7 +403,7 @@ interface SentDecision {
 export const precommitsOf = (cell: string, row: LeaseRow | undefined): SentDecision[] =>
   row === undefined ? [] : decisionsOf(cell, row, "PRECOMMITTED", 0);
 
-/** @param shardsNow names of the lease may have moved to those of them that there were not at its grant */
+/** @param shardsNow how many shards there are now: names may have moved to those added since the grant */
 function decisionsOf(
   cell: string,
   { lease, incarnation, counter, epochs, shards, transfer, creates, destroys, replaces }: LeaseRow,

@@ -27,8 +27,8 @@ export class OldOutcomes {
   }
 
   /**
-   * Returns the created position of an outcome that may be forgotten, at most once. A new lease takes its
-   * row, because a changed row costs nothing more than a new one, and a deleted row costs one.
+   * Returns the created position of an outcome that may be forgotten. Each is returned once. A new lease
+   * takes its row: to change a row costs as much as to write one, and nothing has to be deleted.
    */
   take(): number | undefined {
     const now = this.#part.ports.clock.now();
@@ -44,7 +44,7 @@ export class OldOutcomes {
 
   /**
    * Returns the next leases that were created long enough ago, up to the first one that was not, and those of
-   * them that are finished for so long. Usually the first one is too young, so it is read by itself.
+   * them that have been finished for as long. Usually the first one is too young, so it is read by itself.
    */
   page(kind: 1 | 2, from: number, limit: number, ageS: number): { rows: OutcomeRow[]; old: OutcomeRow[] } {
     const { store } = this.#part;

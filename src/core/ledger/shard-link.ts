@@ -108,7 +108,7 @@ export class ShardLink {
    * because somebody waits for it. The caller of an attempt waits for its release (B6): once its signal is
    * over, the release may be dropped from a long queue, and the answer is `unknown`.
    *
-   * @param ops the ops of the lease, which are at least the holds that the decision ends
+   * @param ops the number of ops of the lease: the decision ends at most as many holds
    */
   decide(
     placement: Placement,

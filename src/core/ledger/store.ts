@@ -228,7 +228,7 @@ export class LedgerStore {
     return this.#open(afterPosition, Number.MAX_SAFE_INTEGER, limit);
   }
 
-  /** Those that are pending are older than the others. */
+  /** The pending ones are older than the others. */
   #open(after: number, through: number, limit: number, where = ""): LeaseRow[] {
     const read = (isPending: 0 | 1, from: number, most: number): LeaseRow[] =>
       this.#sql.all<LeaseRow>(
@@ -244,8 +244,7 @@ export class LedgerStore {
 
   /**
    * Returns decisions of leases created after a position that some shard may not have applied yet: those of
-   * pending leases, and of the newer ones those that were made up to another position, by an earlier
-   * instance.
+   * pending leases, and those of newer leases that an earlier instance has made, up to another position.
    */
   unapplied(afterPosition: number, madeThrough: number, limit: number): UnappliedRow[] {
     const pending = this.#pending<UnappliedRow>(UNAPPLIED, 1, afterPosition, limit);
@@ -271,8 +270,8 @@ export class LedgerStore {
   }
 
   /**
-   * Returns the next leases that were not examined yet and are granted, or were decided up to a position by
-   * an earlier instance: in the order of creation.
+   * Returns the next leases that were not examined yet, in the order of creation: granted ones, and those
+   * that an earlier instance has decided, up to a position.
    */
   unexamined(madeThrough: number, limit: number): number[] {
     const rows = this.#sql.all<{ created: number }>(
@@ -296,7 +295,7 @@ export class LedgerStore {
     return row?.last ?? 0;
   }
 
-  /** Notes for leases with these positions of creation whether they are pending. */
+  /** Marks leases, by their created positions, as pending or not. */
   setPending(created: readonly number[], pending: 0 | 1): void {
     if (created.length === 0) return;
     this.#sql.all(
@@ -440,7 +439,7 @@ export class LedgerStore {
 
   /** Makes `position` count as assigned, although no row has it. */
   setLastPosition(position: number): void {
-    this.setNumber("pruned_position", Math.max(this.number("pruned_position"), position));
+    if (position > this.number("pruned_position")) this.setNumber("pruned_position", position);
   }
 
   /** Assigns a position to a change that no lease row records (H1). */
