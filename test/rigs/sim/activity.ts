@@ -30,9 +30,6 @@ export function namesOf(count: number): Name[] {
   }));
 }
 
-/** Longer than any local transaction, including its begin. */
-export const FENCE_MS = 300_000;
-
 const EMPTY: UpdateRequest = {
   creates: [],
   destroys: [],
@@ -137,7 +134,7 @@ function reconcile(cell: Cell, random: Random): Promise<void> {
   // stop the transaction.
   const staleMs = random.pick([1_000, 10_000, 600_000]);
   const sizes = { pageSize: random.between(1, 10), concurrency: random.between(1, 8) };
-  return cell.reconcile({ full: random.chance(0.4), orphanMs, staleMs, fenceMs: FENCE_MS, ...sizes });
+  return cell.reconcile({ full: random.chance(0.4), orphanMs, staleMs, ...sizes });
 }
 
 async function change(

@@ -1926,6 +1926,13 @@ export const bugs: Record<string, Bug> = {
     "await this.#fenceAndRollBack(uuid)",
     "await this.#rollBack(uuid)",
   ),
+  "a fence is removed while a transaction may still save its lease": one(
+    "L5",
+    ["I5"],
+    "src/cell/reconcile.ts",
+    "fenceMs: 86_400_000",
+    "fenceMs: 0",
+  ),
   "a local commit without an answer counts as a failure": one(
     "C5",
     ["I5"],

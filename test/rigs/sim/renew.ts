@@ -1,4 +1,3 @@
-import { FENCE_MS } from "./activity.ts";
 import type { Cell } from "./cell.ts";
 import type { Random } from "./random.ts";
 import type { Simulation } from "./simulation.ts";
@@ -20,5 +19,5 @@ export async function renew(
   const { lease } = random.pick(candidates);
   const answer = await cell.api.renew(cell.id, cell.caller, lease, `renewal ${number}`);
   if (answer.kind === "ok" && cell.isUp && random.chance(0.5))
-    await cell.reconcile({ full: false, orphanMs: 60_000, staleMs: 1_000, fenceMs: FENCE_MS });
+    await cell.reconcile({ full: false, orphanMs: 60_000, staleMs: 1_000 });
 }
