@@ -1,44 +1,19 @@
 /** Opens the database files of a stopped coordinator's objects for writing. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync, type StatementSync } from "node:sqlite";
-import type { Sql, SqlValue, Synchronous } from "../../src/core/ports.ts";
-import { databaseSize } from "../../src/node-host/sqlite-database.ts";
+import { DatabaseSync } from "node:sqlite";
+import { NodeSql } from "../../src/node-host/node-sql.ts";
 
 /** Large enough to fill the largest table without reading its pages repeatedly. */
 const CACHE_KIB = 1_000_000;
 
-/**
- * The `Sql` port for one object's file. It prepares each statement once, because there are millions of calls.
- */
-export class FileSql implements Sql {
-  readonly #database: DatabaseSync;
-  readonly #statements = new Map<string, StatementSync>();
-
+/** The `Sql` port for one object's file. */
+export class FileSql extends NodeSql {
   constructor(path: string) {
-    this.#database = new DatabaseSync(path);
+    const connection = new DatabaseSync(path);
     // The rows only have to be durable at the end, where `close` writes them to disk.
-    this.#database.exec(`PRAGMA synchronous = OFF; PRAGMA cache_size = -${CACHE_KIB}`);
-  }
-
-  all<Row>(statement: string, ...bindings: SqlValue[]): Row[] {
-    let prepared = this.#statements.get(statement);
-    if (prepared === undefined)
-      this.#statements.set(statement, (prepared = this.#database.prepare(statement)));
-    return prepared.all(...bindings) as Row[];
-  }
-
-  transaction<T>(_points: readonly never[], work: () => Synchronous<T>): T {
-    this.#database.exec("BEGIN");
-    const value = work();
-    this.#database.exec("COMMIT");
-    return value;
-  }
-
-  async flush(): Promise<void> {}
-
-  sizeBytes(): number {
-    return databaseSize(this.#database);
+    connection.exec(`PRAGMA synchronous = OFF; PRAGMA cache_size = -${CACHE_KIB}`);
+    super(connection);
   }
 
   /**
@@ -46,8 +21,8 @@ export class FileSql implements Sql {
    * recovery.
    */
   close(): void {
-    this.#database.exec("PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE)");
-    this.#database.close();
+    this.database.exec("PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE)");
+    this.database.close();
   }
 }
 

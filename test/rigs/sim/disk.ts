@@ -1,7 +1,6 @@
-import { DatabaseSync, type StatementSync } from "node:sqlite";
 import type { Sql, SqlValue, Synchronous } from "../../../src/core/ports.ts";
 import type { WritePoint } from "../../../src/core/write-points.ts";
-import { databaseSize } from "../../../src/node-host/sqlite-database.ts";
+import { SqliteDatabase } from "../../../src/node-host/sqlite-database.ts";
 import { checkNamed } from "../../support/named-writes.ts";
 
 interface Statement {
@@ -13,33 +12,6 @@ interface Statement {
 type Entry =
   | { kind: "sql"; points: readonly WritePoint[]; statements: Statement[] }
   | { kind: "alarm"; atMs: number | null };
-
-/** A database with its prepared statements. */
-class Connection {
-  readonly database = new DatabaseSync(":memory:");
-  readonly #prepared = new Map<string, StatementSync>();
-
-  all(sql: string, bindings: readonly SqlValue[]): unknown[] {
-    let statement = this.#prepared.get(sql);
-    if (statement === undefined) {
-      statement = this.database.prepare(sql);
-      this.#prepared.set(sql, statement);
-    }
-    return statement.all(...bindings);
-  }
-
-  transaction<T>(work: () => T): T {
-    this.all("BEGIN", []);
-    try {
-      const value = work();
-      this.all("COMMIT", []);
-      return value;
-    } catch (error) {
-      this.all("ROLLBACK", []);
-      throw error;
-    }
-  }
-}
 
 /**
  * An object's storage: what its instance sees (`live`) and what a crash would leave (`durable`). Entries
@@ -58,20 +30,20 @@ export class Disk {
   onAlarm: () => void = () => {};
   /** Called when the instance writes although it knows that its storage went back in time. */
   onStoppedWrite: (points: readonly WritePoint[]) => void = () => {};
-  #live = new Connection();
-  #durable = new Connection();
+  #live = new SqliteDatabase();
+  #durable = new SqliteDatabase();
   #pending: Entry[] = [];
   /** Every entry that became durable, oldest first. */
   #entries: Entry[] = [];
 
   /** The size of what the instance sees. */
   get liveBytes(): number {
-    return databaseSize(this.#live.database);
+    return this.#live.sizeBytes();
   }
 
   /** The size of what a crash would leave. */
   get durableBytes(): number {
-    return databaseSize(this.#durable.database);
+    return this.#durable.sizeBytes();
   }
 
   get pending(): number {
@@ -84,12 +56,12 @@ export class Disk {
   }
 
   readDurable<Row>(sql: string, ...bindings: SqlValue[]): Row[] {
-    return this.#durable.all(sql, bindings) as Row[];
+    return this.#durable.all<Row>(sql, ...bindings);
   }
 
   /** For instances only. */
   all<Row>(sql: string, bindings: SqlValue[], inTransaction: Statement[] | undefined): Row[] {
-    const rows = this.#live.all(sql, bindings) as Row[];
+    const rows = this.#live.all<Row>(sql, ...bindings);
     if (/^\s*select/i.test(sql)) return rows;
     if (inTransaction === undefined)
       this.#append({ kind: "sql", points: ["migrate"], statements: [{ sql, bindings }] });
@@ -110,8 +82,8 @@ export class Disk {
   /** Whether the instance knows that its storage went back in time. */
   get #isStopped(): boolean {
     if (this.wentBack === 0) return false;
-    const [stored] = this.#live.all("SELECT value FROM meta WHERE name = 'history_lost'", []);
-    return stored !== undefined && (stored as { value: string }).value.includes('"isReconciling":false');
+    const [stored] = this.#live.all<{ value: string }>("SELECT value FROM meta WHERE name = 'history_lost'");
+    return stored !== undefined && stored.value.includes('"isReconciling":false');
   }
 
   setAlarm(atMs: number | null): void {
@@ -134,14 +106,14 @@ export class Disk {
       if (entry.kind === "alarm") this.durableAlarmMs = entry.atMs;
       else
         this.#durable.transaction(() =>
-          entry.statements.forEach(({ sql, bindings }) => void this.#durable.all(sql, bindings)),
+          entry.statements.forEach(({ sql, bindings }) => void this.#durable.all(sql, ...bindings)),
         );
     }
   }
 
   /** Something outside of the protocol changes rows. The part must have no instance and nothing pending. */
   damage(sql: string, ...bindings: SqlValue[]): void {
-    this.#durable.all(sql, bindings);
+    this.#durable.all(sql, ...bindings);
     this.#live = copyOf(this.#durable);
   }
 
@@ -160,7 +132,7 @@ export class Disk {
     this.wentBack += 1;
     const entries = this.#entries.slice(0, version);
     this.#entries = [];
-    this.#durable = new Connection();
+    this.#durable = new SqliteDatabase();
     this.durableAlarmMs = null;
     this.version = 0;
     this.#pending = entries;
@@ -175,24 +147,19 @@ export class Disk {
   }
 }
 
-function copyOf(from: Connection): Connection {
-  const copy = new Connection();
-  const schema = from.all(
+function copyOf(from: SqliteDatabase): SqliteDatabase {
+  const copy = new SqliteDatabase();
+  const schema = from.all<{ type: string; name: string; sql: string }>(
     "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type DESC",
-    [],
-  ) as {
-    type: string;
-    name: string;
-    sql: string;
-  }[];
+  );
   for (const { type, name, sql } of schema) {
-    copy.database.exec(sql);
+    copy.connection.exec(sql);
     if (type !== "table") continue;
-    for (const row of from.all(`SELECT * FROM ${name}`, []) as Record<string, SqlValue>[]) {
+    for (const row of from.all<Record<string, SqlValue>>(`SELECT * FROM ${name}`)) {
       const columns = Object.keys(row);
       copy.all(
         `INSERT INTO ${name} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`,
-        Object.values(row),
+        ...Object.values(row),
       );
     }
   }
