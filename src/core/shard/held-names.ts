@@ -4,9 +4,10 @@ import {
   entryOf,
   holdRow,
   holdRows,
-  itemsOf,
+  idIn,
+  idOf,
   kindsOf,
-  placesIn,
+  placedItemsOf,
   scopesOf,
   withNames,
   type EntryId,
@@ -94,18 +95,17 @@ export class HeldNames {
   readonly #endedNames = new Map<HeldEntry, string[]>();
 
   /**
-   * @param rows the rows of the log in their order, from the first one with an entry in use
+   * @param rows the rows of the log, the newest first, as far back as the first one with an entry in use
    * @param read returns an entry of the log
    */
   constructor(rows: Iterable<HoldsOfRow>, read: (place: Place) => StoredEntry | undefined) {
     this.#read = read;
-    const entries = replay(rows, this.#byName);
-    for (const [name, entry] of this.#byName) {
-      entry.left += 1;
-      this.#count(entry.cell, roomOf(name));
-    }
-    for (const entry of entries) {
-      if (entry.left === 0) continue;
+    for (const { entry, names } of entriesIn(rows).toReversed()) {
+      entry.left = names.length;
+      for (const name of names) {
+        this.#byName.set(name, entry);
+        this.#count(entry.cell, roomOf(name));
+      }
       this.#written.add(entry);
       this.#writtenLength += entry.length;
       this.#ordered.push(entry);
@@ -309,10 +309,12 @@ export class HeldNames {
 
   /** Notes that a row of the log was written again, with this text of entries. */
   placeAgain(slot: number, position: number, holds: string | null): void {
-    for (const [[since, part, , , , , , , , names], place] of placedIn(holds))
+    for (const { item, offset, length } of placedItemsOf(holds)) {
+      const [since, part, , , , , , , , names] = JSON.parse(item) as StoredEntry;
       for (const entry of new Set(names.map((name) => this.#byName.get(name))))
         if (entry?.since === since && entry.part === part && entry.position === position)
-          this.#movePlace(entry, { slot, position, ...place });
+          this.#movePlace(entry, { slot, position, offset, length });
+    }
   }
 
   #movePlace(entry: HeldEntry, place: Place): void {
@@ -373,15 +375,6 @@ export class HeldNames {
   }
 }
 
-/** Returns the entries of a row with their places there. */
-function* placedIn(holds: string | null): Iterable<[StoredEntry, Pick<Place, "offset" | "length">]> {
-  const places = placesIn(holds);
-  for (const [index, stored] of itemsOf<StoredEntry>(holds).entries()) {
-    const place = places[index];
-    if (place !== undefined) yield [stored, place];
-  }
-}
-
 const UNWRITTEN: Place = { slot: -1, position: 0, offset: 0, length: 0 };
 
 function newEntry(stored: StoredEntry, { slot, position, offset, length }: Place): HeldEntry {
@@ -406,28 +399,32 @@ function newEntry(stored: StoredEntry, { slot, position, offset, length }: Place
   };
 }
 
-/** Returns all entries, in the order of their rows, and fills in which of them holds each name. */
-function replay(rows: Iterable<HoldsOfRow>, byName: Map<string, HeldEntry>): Iterable<HeldEntry> {
-  const found = new Map<string, HeldEntry>();
+/**
+ * Returns the entries in use with their names that are held, the newest first. So of an entry that was
+ * carried, only the newest copy is parsed, and of one that has ended, none.
+ */
+function entriesIn(rows: Iterable<HoldsOfRow>): { entry: HeldEntry; names: readonly string[] }[] {
+  const found: { entry: HeldEntry; names: readonly string[] }[] = [];
+  const isDone = new Set<string>();
+  const endedNames = new Map<string, Set<string>>();
   for (const { slot, position, holds, ends } of rows) {
-    for (const [stored, place] of placedIn(holds)) {
-      const entry = newEntry(stored, { slot, position, ...place });
-      const id = idOf(entry);
-      // It may have been carried here, without the names that this transaction has ended.
-      const before = found.get(id);
-      if (before !== undefined)
-        for (const name of namesOf(before)) if (byName.get(name) === before) byName.delete(name);
-      found.delete(id);
-      found.set(id, entry);
-      for (const name of namesOf(entry)) byName.set(name, entry);
-    }
     for (const [since, part, names] of ends) {
-      const entry = found.get(idOf({ since, part }));
-      for (const name of names ?? (entry === undefined ? [] : namesOf(entry)))
-        if (byName.get(name) === entry) byName.delete(name);
+      const id = idOf({ since, part });
+      if (names === undefined) isDone.add(id);
+      else endedNames.set(id, new Set([...(endedNames.get(id) ?? []), ...names]));
+    }
+    for (const { item, offset, length } of placedItemsOf(holds).toReversed()) {
+      const id = idIn(item);
+      if (isDone.has(id)) continue;
+      isDone.add(id);
+      const entry = newEntry(JSON.parse(item) as StoredEntry, { slot, position, offset, length });
+      const ended = endedNames.get(id);
+      const names = namesOf(entry);
+      const held = ended === undefined ? names : names.filter((name) => !ended.has(name));
+      if (held.length > 0) found.push({ entry, names: held });
     }
   }
-  return found.values();
+  return found;
 }
 
 type EntrySets = Map<string, Set<HeldEntry>>;
@@ -449,7 +446,5 @@ const NAME_CHARACTERS = 128;
 const roomOf = (name: string): number => 1 + Math.floor(name.length / NAME_CHARACTERS);
 
 const namesOf = ({ names }: HeldEntry): readonly string[] => (typeof names === "string" ? [names] : names);
-
-const idOf = ({ since, part }: EntryId): string => `${since}.${part}`;
 
 const scopeText = (cell: string, scope: string): string => `${cell} ${scope}`;

@@ -148,22 +148,35 @@ const PAIRS = /[\ud800-\udbff]/;
 export const itemsOf = <Item>(text: string | null): Item[] =>
   text === null ? [] : (JSON.parse(text) as Item[]);
 
-/** Returns where each item of a text is, in characters as SQLite counts them. */
-export function placesIn(text: string | null): { offset: number; length: number }[] {
+/** An item of a text, in JSON, and where it is there, in characters as SQLite counts them. */
+export interface PlacedItem {
+  item: string;
+  offset: number;
+  length: number;
+}
+
+export function placedItemsOf(text: string | null): PlacedItem[] {
   if (text === null) return [];
   const hasPairs = PAIRS.test(text);
-  const places: { offset: number; length: number }[] = [];
+  const placed: PlacedItem[] = [];
   for (let from = 1, offset = 1; from < text.length;) {
     const next = text.indexOf(BETWEEN, from);
     const end = next === -1 ? text.length - 1 : next;
-    const pairs = hasPairs ? text.slice(from, end).split(PAIRS).length - 1 : 0;
+    const item = text.slice(from, end);
+    const pairs = hasPairs ? item.split(PAIRS).length - 1 : 0;
     const length = end - from - pairs;
-    places.push({ offset, length });
+    placed.push({ item, offset, length });
     from = end + BETWEEN.length;
     offset += length + BETWEEN.length;
   }
-  return places;
+  return placed;
 }
+
+/** Returns what identifies an entry. In JSON, it begins with that. */
+export const idOf = ({ since, part }: EntryId): string => `${since},${part}`;
+
+/** Returns what identifies an entry that is given in JSON. */
+export const idIn = (item: string): string => item.slice(1, item.indexOf(",", item.indexOf(",") + 1));
 
 /** Returns an entry with some of its names: none if nothing would be left. */
 export function withNames(entry: StoredEntry, isLeft: (name: string) => boolean): StoredEntry[] {

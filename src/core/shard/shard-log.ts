@@ -5,7 +5,14 @@ import { splitKeyHashes } from "../key-hash.ts";
 import type { BucketKey, HistoryPoint } from "../messages.ts";
 import type { Clock, Sql } from "../ports.ts";
 import { HeldNames, type HeldEntry, type Place } from "./held-names.ts";
-import { itemsOf, placesIn, textOf, withNames, type StoredEnd, type StoredEntry } from "./hold-entries.ts";
+import {
+  itemsOf,
+  placedItemsOf,
+  textOf,
+  withNames,
+  type StoredEnd,
+  type StoredEntry,
+} from "./hold-entries.ts";
 import {
   ChangeNotes,
   loggedChanges,
@@ -189,12 +196,12 @@ export class ShardLog {
     this.held = new HeldNames(this.#holdsFrom(rows.at(-1)?.open_from ?? 0), (place) => this.#entryAt(place));
   }
 
-  /** Reads what the rows have of holds, one row at a time, from a position on. */
+  /** Reads what the rows have of holds, one row at a time, from the newest back to a position. */
   *#holdsFrom(first: number): ConstructorParameters<typeof HeldNames>[0] {
-    for (let index = 0; index < this.#rowCount; index += 1) {
+    for (let index = this.#rowCount - 1; index >= 0; index -= 1) {
       const slot = this.#slotAt(index);
       const position = this.#positions[slot] ?? 0;
-      if (position < first) continue;
+      if (position < first) return;
       const [row] = this.#sql.all<{ holds: string | null; ended: string | null }>(
         "SELECT holds, ended FROM log WHERE slot = ?",
         slot,
@@ -390,10 +397,9 @@ export class ShardLog {
       ledgers[cell] = [incarnation, position];
     const entries = [...this.#carriedTo(slot), ...made];
     const holds = textOf(entries.map((each) => each.text));
-    const places = placesIn(holds);
-    for (const [index, { entry }] of entries.entries()) {
-      const place = places[index];
-      if (place !== undefined) this.held.place(entry, { slot, position: this.#position, ...place });
+    for (const [index, { offset, length }] of placedItemsOf(holds).entries()) {
+      const entry = entries[index]?.entry;
+      if (entry !== undefined) this.held.place(entry, { slot, position: this.#position, offset, length });
     }
     const [oldest] = this.held.inLogOrder;
     const ended = textOf(ends);
