@@ -67,7 +67,7 @@ function failingD1(database: SqliteDatabase): SqliteDatabase {
     sql: string,
     ...values: Parameters<SqliteDatabase["all"]>[1][]
   ): Row[] => {
-    const name = /^\s*SELECT total_changes|pragma_page_count/.test(sql) ? undefined : cronWriteOf(sql);
+    const name = /^(?:SELECT total_changes|PRAGMA )/.test(sql) ? undefined : cronWriteOf(sql);
     const run = (): Row[] => database.all<Row>(sql, ...values);
     if (name === undefined) return run();
     if (!isInTransaction) return write([name], run);

@@ -65,8 +65,9 @@ export function ageOutcomes(stateFolder: string, ms: number): void {
     const file = database.location();
     database.close();
     const ledger = new DatabaseSync(file ?? "");
-    const sql = "UPDATE lease SET decided_at_ms = decided_at_ms - ? WHERE decided > 0";
-    ledger.prepare(part === "" ? sql : inPart(sql, part)).run(ms);
+    const sql = `UPDATE lease SET created_at_ms = created_at_ms - ?, decided_at_ms = decided_at_ms - ?
+       WHERE decided > 0`;
+    ledger.prepare(part === "" ? sql : inPart(sql, part)).run(ms, ms);
     ledger.close();
   }
 }
