@@ -143,7 +143,7 @@ export class SqliteDatabase {
     this.#durability.closed();
   }
 
-  /** Faster than a SELECT from its table, which SQLite prepares again each time. */
+  /** Faster than a SELECT from `pragma_page_count`, for which SQLite prepares the pragma each time. */
   #pragma(name: "page_size" | "page_count" | "freelist_count"): number {
     const [row] = this.all<Record<typeof name, number>>(`PRAGMA ${name}`);
     return row?.[name] ?? 0;

@@ -59,7 +59,7 @@ export class Checkpointer {
     this.#worker.unref();
   }
 
-  /** Must be called at each sync, with the size of the log's file. */
+  /** Must be called after each write, with the size of the log's file. */
   wrote(bytes: number): void {
     // SQLite has used the log from its start again.
     if (bytes < this.#bytes) this.#dueAt = LOG_BYTES;

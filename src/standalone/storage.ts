@@ -35,7 +35,7 @@ export class Storage {
     this.#sync = new WalSync(this.path, openSync(`${this.path}-wal`, "r+"), {
       disk,
       onFailure,
-      onSync: (logBytes) => this.#checkpointer.wrote(logBytes),
+      onWrite: (logBytes) => this.#checkpointer.wrote(logBytes),
     });
     this.#whole = new SqliteDatabase(connection, this.#sync);
     this.#checkpointer = new Checkpointer(this.path, this.#whole, onFailure);

@@ -7,8 +7,8 @@ import { failureOf, syncFailure, type OnStorageFailure } from "./storage-failure
 interface WalSyncOptions {
   disk: Disk;
   onFailure: OnStorageFailure;
-  /** Gets the size of the log's file at the start of each sync. */
-  onSync: (logBytes: number) => void;
+  /** Gets the size of the log's file. */
+  onWrite: (logBytes: number) => void;
 }
 
 /**
@@ -23,7 +23,7 @@ export class WalSync implements Durability {
   readonly #path: string;
   readonly #disk: Disk;
   readonly #onFailure: OnStorageFailure;
-  readonly #onSync: WalSyncOptions["onSync"];
+  readonly #onWrite: WalSyncOptions["onWrite"];
   readonly #logFd: number;
   /** The log is new, so its name in the folder has to survive as well. */
   #isFolderSynced = false;
@@ -33,12 +33,12 @@ export class WalSync implements Durability {
   #syncing: Promise<void> | undefined;
 
   /** @param logFd - only for syncs; closed after SQLite has closed the log */
-  constructor(path: string, logFd: number, { disk, onFailure, onSync }: WalSyncOptions) {
+  constructor(path: string, logFd: number, { disk, onFailure, onWrite }: WalSyncOptions) {
     this.#path = path;
     this.#logFd = logFd;
     this.#disk = disk;
     this.#onFailure = onFailure;
-    this.#onSync = onSync;
+    this.#onWrite = onWrite;
   }
 
   get isDurable(): boolean {
@@ -47,6 +47,7 @@ export class WalSync implements Durability {
 
   written(): void {
     this.#written += 1;
+    this.#onWrite(fstatSync(this.#logFd).size);
   }
 
   async flush(): Promise<void> {
@@ -68,7 +69,6 @@ export class WalSync implements Durability {
     // What becomes ready in the same turn shares the sync.
     await new Promise((resume) => void setImmediate(resume));
     const covered = this.#written;
-    this.#onSync(fstatSync(this.#logFd).size);
     try {
       await this.#disk.syncFile(this.#logFd);
       if (!this.#isFolderSynced) await this.#disk.syncFolder(dirname(this.#path));

@@ -3,7 +3,7 @@ import { toApiRecord } from "../../../src/http/answers.ts";
 import { bucketType, shipped } from "../../support/types.ts";
 import type { Api } from "./api.ts";
 import { isRefused } from "./api.ts";
-import type { Cell, UpdateRequest } from "./cell.ts";
+import { FENCE_MS, type Cell, type UpdateRequest } from "./cell.ts";
 import { claimDeclared, declareTypes, lookUpDeclared, refreshTypes } from "./declared-types.ts";
 import { plantDrift } from "./drift.ts";
 import { bucketTypeName, nameKey, type Name } from "./local.ts";
@@ -134,7 +134,7 @@ function reconcile(cell: Cell, random: Random): Promise<void> {
   // stop the transaction.
   const staleMs = random.pick([1_000, 10_000, 600_000]);
   const sizes = { pageSize: random.between(1, 10), concurrency: random.between(1, 8) };
-  return cell.reconcile({ full: random.chance(0.4), orphanMs, staleMs, ...sizes });
+  return cell.reconcile({ full: random.chance(0.4), orphanMs, staleMs, fenceMs: FENCE_MS, ...sizes });
 }
 
 async function change(

@@ -1935,8 +1935,8 @@ export const bugs: Record<string, Bug> = {
     "L5",
     ["I5"],
     "src/cell/reconcile.ts",
-    "fenceMs: 86_400_000",
-    "fenceMs: 0",
+    "removeFences(run.options.fenceMs)",
+    "removeFences(0)",
   ),
   "a local commit without an answer counts as a failure": one(
     "C5",

@@ -28,6 +28,12 @@ export interface Ended extends Batch {
   endedAtMs: number;
 }
 
+/** How far a cell's clock may be off. */
+export const MAX_CLOCK_SKEW_MS = 900_000;
+
+/** Longer than a transaction waits before it saves its lease, whatever the clock does meanwhile (L5). */
+export const FENCE_MS = 2 * MAX_CLOCK_SKEW_MS + 120_000;
+
 const REMEMBERED = 20;
 const RECENT_MS = 100_000;
 

@@ -6,7 +6,7 @@ import { shipped } from "../../support/types.ts";
 import { batchOpOf, Recorder } from "../../../src/conformance/history/history.ts";
 import { activities, namesOf } from "./activity.ts";
 import { Api, type SimulationContext } from "./api.ts";
-import { Cell } from "./cell.ts";
+import { MAX_CLOCK_SKEW_MS, Cell } from "./cell.ts";
 import { ChangeConsumer } from "./change-consumer.ts";
 import { compete } from "./compete.ts";
 import { Coordinator } from "./coordinator.ts";
@@ -46,7 +46,6 @@ const SETTLING_STEPS = 5_000;
  * must stay well below the stale time.
  */
 const MAX_SKEW_MS = 120_000;
-const MAX_CELL_SKEW_MS = 900_000;
 
 /** What others than cells do. */
 const WITHOUT_CELL: ReadonlySet<Activity> = new Set([
@@ -519,7 +518,7 @@ export class Simulation {
   }
 
   #jumpCell(cell: Cell, random: Random): string {
-    cell.clockSkewMs = random.between(-MAX_CELL_SKEW_MS, MAX_CELL_SKEW_MS);
+    cell.clockSkewMs = random.between(-MAX_CLOCK_SKEW_MS, MAX_CLOCK_SKEW_MS);
     return `the clock of cell ${cell.id} is ${cell.clockSkewMs} ms off`;
   }
 
