@@ -50,6 +50,10 @@ export class Clients {
         this.#start(cell, `cell-${cell}-${index}`);
   }
 
+  get areRunning(): boolean {
+    return this.#running.size > 0;
+  }
+
   /** Waits until the clients have recorded this many more bytes. */
   async waitForRecords(bytes: number): Promise<void> {
     const [before, endMs] = [this.#written(), performance.now() + PATIENCE_MS];

@@ -266,9 +266,12 @@ class Round {
     if (!clientsSurvive) this.#complaints.push(...((await this.#clients?.end("SIGUSR2")) ?? []));
     const current = this.#server;
     const server = current?.isRunning === true ? current : await this.#start("production", this.#arming());
-    // If the server died at one of its first writes, new clients run, so that there is something to verify.
+    // If the server died at one of its first writes, clients start now, so that there is something to verify.
     const isFresh =
-      this.#isSetUp || (!clientsSurvive && !isLoaded(readRecords(join(this.#folder, "records"))));
+      this.#isSetUp ||
+      (clientsSurvive
+        ? this.#clients?.areRunning === false
+        : !isLoaded(readRecords(join(this.#folder, "records"))));
     if (isFresh) this.#clients = this.#startClients(server);
     if (!clientsSurvive && !isFresh) return;
     await this.#clients?.waitForRecords(FLOW_BYTES);
