@@ -337,7 +337,13 @@ class Stage {
     const part = this.#simulation.coordinator.shard(shard);
     const held = rangesOf(part).length;
     await this.#run(part.instance().object.exchange(copied(message)));
-    if (rangesOf(part).length > held) this.#simulation.judge.see("a late prepare of a transfer");
+    if (rangesOf(part).length === held) return;
+    this.#simulation.judge.see("a late prepare of a transfer");
+    if (!this.#restored.has(part)) return;
+    // Its ledger may have gone back to a moment at which it sends the cut.
+    for (const name of this.#names)
+      if (this.#simulation.shardOf(name) === shard && !this.#isKept(part, name))
+        this.#kept.delete(name.canonical);
   }
 
   async #accept(part: Part<object>): Promise<void> {
