@@ -19,6 +19,7 @@ import { FAILED_TRIES, RESTART_TRIES, RuntimeWatch } from "./runtime-watch.ts";
 import { shardsFault } from "./shards.ts";
 import { checkpoint, forEachDatabase } from "./state-databases.ts";
 import { openState } from "./state-file.ts";
+import { checkTables } from "./state-tables.ts";
 import { lockState } from "./state-lock.ts";
 import { withoutSignalHandlers, workerdWrapper } from "./workerd.ts";
 
@@ -72,6 +73,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   try {
     const configured = options.variables?.["LEASEHOLD_SHARDS"];
     const { shards, signingSecret } = await openState(options.stateFolder, "npm start", configured);
+    await checkTables(options.stateFolder);
     const modules = await bundle(options.entryPoint ?? workerEntry);
     const runtime = (at?: string): ReturnType<typeof convertV4MiniflareOptions> =>
       runtimeOptions(

@@ -4,7 +4,7 @@ import type { Sql, SqlValue } from "./ports.ts";
 export const META_TABLE =
   "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID";
 
-export function readMeta(sql: Sql, name: string): SqlValue | undefined {
+export function readMeta(sql: Pick<Sql, "all">, name: string): SqlValue | undefined {
   return sql.all<{ value: SqlValue }>("SELECT value FROM meta WHERE name = ?", name)[0]?.value;
 }
 
@@ -22,18 +22,4 @@ export function writeMeta(sql: Sql, name: string, value: SqlValue): void {
 
 export function deleteMeta(sql: Sql, name: string): void {
   sql.all("DELETE FROM meta WHERE name = ?", name);
-}
-
-/**
- * Brings an object's tables up to date. `steps` is append-only. The number of completed steps is stored, so
- * each start runs only the new ones. Each step and its count are written in one transaction.
- */
-export function migrate(sql: Sql, steps: readonly (readonly string[])[]): void {
-  sql.all(META_TABLE);
-  for (let done = readMetaNumber(sql, "schema_version"); done < steps.length; done += 1) {
-    sql.transaction(["migrate"], () => {
-      for (const statement of steps[done] ?? []) sql.all(statement);
-      writeMeta(sql, "schema_version", done + 1);
-    });
-  }
 }

@@ -5,7 +5,9 @@ import type { Envelope, Told } from "../core/messages.ts";
 import type { MethodList } from "../core/method.ts";
 import { directoryMethods, ledgerMethods, shardMethods, type Peers } from "../core/methods.ts";
 import type { Ports } from "../core/ports.ts";
+import { refused } from "../core/refusal.ts";
 import { Shard } from "../core/shard/shard.ts";
+import { UnknownTables } from "../core/tables.ts";
 import { configOf, type Env } from "../env.ts";
 import { SpanExporter } from "../tracing/exporter.ts";
 import { Tracer } from "../tracing/tracer.ts";
@@ -63,7 +65,17 @@ function make(
     );
   const sending = tracer === undefined ? [] : [new CallTracing(tracer, "client")];
   const serving = tracer === undefined ? [] : [new CallTracing(tracer, "server")];
-  const core = makeCore(limits, objectsOf(env, config, sending));
+  let core: Core;
+  try {
+    core = makeCore(limits, objectsOf(env, config, sending));
+  } catch (error) {
+    if (!(error instanceof UnknownTables)) throw error;
+    log("unknown_tables", { object: object.part, error: error.message });
+    const refusal = refused("UNAVAILABLE", `${object.part} cannot be used: ${error.message}`, {
+      reason: "UNKNOWN_TABLES",
+    });
+    return { call: async () => refusal, alarm: async () => {} };
+  }
   return {
     call: async (method, message) => {
       const declared = Object.hasOwn(methods, method) ? methods[method] : undefined;

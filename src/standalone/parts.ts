@@ -49,32 +49,19 @@ export function attach(connection: DatabaseSync, path: string, name: string, has
   connection.prepare(`ATTACH ? AS ${name}`).run(`${href}?${hasLog ? "mode=ro" : "immutable=1"}`);
 }
 
-export interface CopyOptions {
-  /** The name of the attached database to copy from. */
-  from: string;
-  part: string;
-  /** Changes the names in a statement. Without it, the part has the same names in both. */
-  rename?: (sql: string) => string;
-}
-
 /**
- * Copies the tables of a part that has none yet. Throws if they have other rows afterwards. Returns the
- * number of rows.
+ * Copies the tables of a part that has none yet from an attached database. Throws if they have other rows
+ * afterwards. Returns the number of rows.
  */
-export function copyPart(
-  connection: DatabaseSync,
-  { from, part, rename = (sql) => sql }: CopyOptions,
-): number {
-  const isRenamed = rename("DROP TABLE t") !== "DROP TABLE t";
-  const entries = entriesIn(connection, from).filter(({ table }) => isRenamed || partOf(table) === part);
+export function copyPart(connection: DatabaseSync, from: string, part: string): number {
+  const entries = entriesIn(connection, from).filter(({ table }) => partOf(table) === part);
   let rows = 0;
   for (const { type, name, sql } of entries) {
-    connection.exec(rename(sql));
+    connection.exec(sql);
     if (type !== "table") continue;
-    const target = isRenamed ? `${part}/${name}` : name;
-    const source = `${from}.${quoted(name)}`;
-    connection.exec(`INSERT INTO main.${quoted(target)} SELECT * FROM ${source}`);
-    const [copied, there] = [`main.${quoted(target)}`, source].map(
+    const [target, source] = [`main.${quoted(name)}`, `${from}.${quoted(name)}`];
+    connection.exec(`INSERT INTO ${target} SELECT * FROM ${source}`);
+    const [copied, there] = [target, source].map(
       (of) => (connection.prepare(`SELECT count(*) AS n FROM ${of}`).get() as { n: number }).n,
     );
     if (copied !== there) throw new Error(`${part} was not copied: ${name} has ${copied} of ${there} rows`);

@@ -43,7 +43,7 @@ export async function restorePart(
       checkPart(connection, "backup", part);
       connection.exec("PRAGMA synchronous = FULL; BEGIN");
       dropPart(connection, part);
-      const rows = copyPart(connection, { from: "backup", part });
+      const rows = copyPart(connection, "backup", part);
       connection.exec("COMMIT");
       return rows;
     } finally {
@@ -57,7 +57,7 @@ export async function restorePart(
 
 /** Throws if a folder is no backup of this deployment. */
 async function checkBackup(stateFolder: string, backup: string, isTrusted: boolean): Promise<void> {
-  const state = await readState(backup, "npm run standalone");
+  const state = await readState(backup);
   if (state === undefined || !existsSync(databaseOf(backup)))
     throw new Error(`${backup} is no backup, or one of a version with a file for each part`);
   const [ours, theirs] = await Promise.all(
@@ -117,7 +117,7 @@ function salvageInto(connection: DatabaseSync, path: string, { copied, damaged }
     connection.exec("BEGIN");
     try {
       checkPart(connection, "old", part);
-      copyPart(connection, { from: "old", part });
+      copyPart(connection, "old", part);
       connection.exec("COMMIT");
       copied.push(part);
     } catch (error) {

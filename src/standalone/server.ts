@@ -5,6 +5,9 @@ import { lockState, type StateLock } from "../../scripts/state-lock.ts";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { readConfig } from "../config.ts";
+import { META_TABLE } from "../core/meta.ts";
+import { schemas } from "../core/schemas.ts";
+import { tablesFault } from "../core/tables.ts";
 import type { GrpcServer } from "../grpc/grpc-server.ts";
 import { requestSend } from "../grpc/request-send.ts";
 import { Host, type HostOptions } from "../node-host/host.ts";
@@ -90,6 +93,18 @@ function startError(folder: string, error: unknown): unknown {
   );
 }
 
+/** Throws if this code cannot work with the tables of an object. */
+function checkTables(storage: Storage): void {
+  for (const name of storage.names) {
+    const { database } = storage.store(name);
+    const kind = name.startsWith("cell-") ? "ledger" : name.startsWith("shard-") ? "shard" : "directory";
+    // The object may never have been used.
+    database.all(META_TABLE);
+    const fault = tablesFault(database, schemas[kind]);
+    if (fault !== undefined) throw new Error(`${name} in ${storage.path} cannot be used: ${fault}`);
+  }
+}
+
 async function startLocked(options: StandaloneOptions, lock: StateLock): Promise<Standalone> {
   const { stateFolder, variables, log: write, makeHost = (all) => new Host(all) } = options;
   const log = (event: string, fields: Record<string, string | number | boolean>): void =>
@@ -99,6 +114,7 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
     trustCopy: options.trustCopy,
   });
   const storage = new Storage({ folder: databases, onFailure: options.onStorageFailure });
+  checkTables(storage);
   let isReady = false;
   const host = makeHost({
     clock: systemClock,

@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { makeFolder } from "../../scripts/durable-file.ts";
-import { OLD_LAYOUT, openState, stateVersion, writeState } from "../../scripts/state-file.ts";
-import { putAside, takeOver } from "./take-over.ts";
+import { openState } from "../../scripts/state-file.ts";
 import { markUse, UntrustedCopy } from "./use-mark.ts";
 
 export interface OpenedFolder {
@@ -28,16 +27,11 @@ export async function openFolder(
   { shards, trustCopy = false }: OpenOptions,
 ): Promise<OpenedFolder> {
   const databases = join(folder, "databases");
-  const { state, ...opened } = await openState(folder, "npm run standalone", shards);
+  const opened = await openState(folder, "npm run standalone", shards);
   await makeFolder(databases);
   await markUse(databases, trustCopy).catch((error: unknown) => {
     throw error instanceof UntrustedCopy ? new Error(refusedCopy(folder)) : error;
   });
-  if (state.version === OLD_LAYOUT) {
-    await takeOver(databases);
-    await writeState(folder, { ...state, version: stateVersion("npm run standalone") });
-  }
-  await putAside(databases);
   return { databases, ...opened };
 }
 

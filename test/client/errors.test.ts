@@ -73,6 +73,7 @@ const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
   GROWTH_SHARD_UNAVAILABLE: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   PLACEMENT_MISMATCH: ["UNAVAILABLE", errors.UnavailableError],
   MESSAGE_VERSION: ["UNAVAILABLE", errors.UnavailableError],
+  UNKNOWN_TABLES: ["UNAVAILABLE", errors.UnavailableError],
   AUDIT_FULL: ["UNAVAILABLE", errors.UnavailableError],
   TYPE_IN_USE: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   TYPES_CHANGED: ["UNAVAILABLE", errors.UnavailableError],

@@ -17,7 +17,7 @@ import { ReadLimiter } from "../../src/core/ledger/read-limiter.ts";
 import { ledgerSchema } from "../../src/core/ledger/schema.ts";
 import type { ShardLinks } from "../../src/core/ledger/shard-links.ts";
 import { apiLimitName, defaultLimits, limitNames, type Limits } from "../../src/core/limits.ts";
-import { migrate } from "../../src/core/meta.ts";
+import { migrate } from "../../src/core/tables.ts";
 import { ok, refused } from "../../src/core/refusal.ts";
 import { configOf, type Env } from "../../src/env.ts";
 import { deploymentOf } from "../../src/http/deployment.ts";
@@ -312,7 +312,7 @@ const queue = at("test/core/shard/name-queues.test.ts", "[B11] [M6] a full queue
 const proofs: Record<string, Proof> = {
   // Every object
   meta: "after work",
-  "meta.schema_version": "after work",
+  "meta.tables": "after work",
   "meta.object_name": "after work",
   "meta.placement": "after work",
   "meta.history_lost": "after work",

@@ -1,8 +1,9 @@
-/** The host as a whole: an object whose write fails. */
+/** The host as a whole: an object whose write fails, and one with unknown tables. */
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { v4 as newUuid } from "uuid";
 import type { Ports } from "../../src/core/ports.ts";
+import { META_TABLE } from "../../src/core/meta.ts";
 import { Host } from "../../src/node-host/host.ts";
 import { MemoryStore } from "../../src/node-host/object-store.ts";
 import { SqliteDatabase } from "../../src/node-host/sqlite-database.ts";
@@ -54,6 +55,47 @@ test("[B5] an instance that ends itself is logged without names, and another one
   expect(lines).toContainEqual(["instance_ended", { object: "cell-1", error: "no such column:" }]);
   expect(await call("PUT", path, keys.cell("1"), { creates })).toBe(201);
   expect(JSON.stringify(lines)).not.toContain("Ada");
+  host.close();
+  clock.stop();
+});
+
+test("an object whose tables need newer code refuses all calls, and names the reason", async () => {
+  const secret = randomBytes(32).toString("hex");
+  const lines: [string, object][] = [];
+  const clock = new TestClock();
+  const stores = new Map<string, MemoryStore>();
+  const store = (name: string): MemoryStore => {
+    const made = stores.get(name) ?? new MemoryStore();
+    stores.set(name, made);
+    return made;
+  };
+  const shard = store("shard-0").database;
+  shard.all(META_TABLE);
+  shard.all("INSERT INTO meta (name, value) VALUES ('object_name', 'shard-0')");
+  shard.all(`INSERT INTO meta (name, value) VALUES ('tables', '{"steps":9,"needs":8}')`);
+  const host = new Host({
+    clock,
+    log: (event, fields) => lines.push([event, fields]),
+    variables: { LEASEHOLD_SIGNING_SECRET: secret, LEASEHOLD_SHARDS: "1", LEASEHOLD_REQUEST_LOG: "errors" },
+    store,
+    d1: new SqliteDatabase(),
+  });
+  const keys = await makeKeys(secret, ["1"], clock.now(), 3_600);
+  const call = async (method: string, path: string, key: string, body?: object) => {
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+    const answer = await host.dispatch(new Request(`http://localhost${path}`, { method, headers, ...sent }));
+    return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+  };
+  const cell = { cell_id: "1", name: "cell-1", address: "https://cell-1.test" };
+  const detail = expect.stringContaining(
+    "shard-0 cannot be used: its tables need a newer version of Leasehold",
+  );
+  const refusal = { status: 503, body: { reason: "UNKNOWN_TABLES", detail } };
+  // The directory answers, and the shard does not.
+  expect(await call("POST", "/v1/admin/cells", keys.operator, cell)).toMatchObject(refusal);
+  expect(lines).toContainEqual(["unknown_tables", { object: "shard-0", error: expect.any(String) }]);
+  expect(shard.all("SELECT name FROM sqlite_schema WHERE type = 'table'")).toEqual([{ name: "meta" }]);
   host.close();
   clock.stop();
 });

@@ -6,7 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { beforeEach, describe, expect, test } from "vitest";
 import { directorySchema } from "../../src/core/directory/schema.ts";
 import { ledgerSchema } from "../../src/core/ledger/schema.ts";
-import { migrate } from "../../src/core/meta.ts";
+import { migrate } from "../../src/core/tables.ts";
 import { shardSchema } from "../../src/core/shard/schema.ts";
 import { NodeSql } from "../../src/node-host/node-sql.ts";
 import { inPart, PartTables } from "../../src/node-host/part-tables.ts";
@@ -68,9 +68,9 @@ describe("parts", () => {
     one.transaction(() => void one.all("INSERT INTO meta (name, value) VALUES ('a', 1)"));
     const names = (database: SqliteDatabase): unknown[] =>
       database.all<{ name: string }>("SELECT name FROM meta ORDER BY name").map(({ name }) => name);
-    expect([names(one), names(two), names(bare)]).toEqual([["a", "schema_version"], ["schema_version"], []]);
+    expect([names(one), names(two), names(bare)]).toEqual([["a", "tables"], ["tables"], []]);
     one.transaction(() => void one.all("DELETE FROM meta"));
-    expect([names(one), names(two)]).toEqual([[], ["schema_version"]]);
+    expect([names(one), names(two)]).toEqual([[], ["tables"]]);
   });
 
   test("cannot reach each other's tables, by any name", () => {

@@ -19,7 +19,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { copyState } from "../../scripts/state-copy.ts";
-import { stateVersion } from "../../scripts/state-file.ts";
+import { FORMAT } from "../../scripts/state-file.ts";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -33,14 +33,14 @@ function makeState(folder: string): { state: string; database: string } {
   const [state, objects] = [join(folder, "state"), join(folder, "state", "storage", "do")];
   mkdirSync(objects, { recursive: true });
   writeFileSync(join(state, "signing-secret"), "secret");
-  const version = { version: stateVersion("npm start"), program: "npm start", shards: "1" };
-  writeFileSync(join(state, "state.json"), JSON.stringify(version));
+  const made = { format: FORMAT, program: "npm start", shards: "1" };
+  writeFileSync(join(state, "state.json"), JSON.stringify(made));
   const database = join(objects, "object.sqlite");
-  const made = new DatabaseSync(database);
-  made.exec("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER PRIMARY KEY, text TEXT) STRICT");
-  const insert = made.prepare("INSERT INTO t (text) VALUES (?)");
+  const connection = new DatabaseSync(database);
+  connection.exec("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER PRIMARY KEY, text TEXT) STRICT");
+  const insert = connection.prepare("INSERT INTO t (text) VALUES (?)");
   for (let n = 0; n < 100; n += 1) insert.run("x".repeat(1_000));
-  made.close();
+  connection.close();
   return { state, database };
 }
 

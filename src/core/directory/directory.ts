@@ -12,7 +12,7 @@ import {
   type PartStatus,
   type Told,
 } from "../messages.ts";
-import { migrate } from "../meta.ts";
+import { migrate } from "../tables.ts";
 import type { DirectoryMetrics } from "../metrics/messages.ts";
 import type { Ports } from "../ports.ts";
 import { changedMeanwhile, ok, refused, type Refusal, type Result } from "../refusal.ts";

@@ -1,9 +1,10 @@
 import { AUDIT_TABLE } from "../audit.ts";
 import { INCARNATION_TABLE } from "../history.ts";
+import type { Steps } from "../tables.ts";
 
-/** Append-only. Each step runs once, in order. */
-export const directorySchema: readonly (readonly string[])[] = [
+export const directorySchema: Steps = [
   [
+    // Removed cells stay (X5).
     `CREATE TABLE cell (
        cell TEXT NOT NULL PRIMARY KEY,
        cell_order TEXT NOT NULL UNIQUE,
@@ -11,7 +12,8 @@ export const directorySchema: readonly (readonly string[])[] = [
        address TEXT NOT NULL,
        location_hint TEXT,
        created_at_ms INTEGER NOT NULL,
-       updated_at_ms INTEGER NOT NULL
+       updated_at_ms INTEGER NOT NULL,
+       removed_at_ms INTEGER
      ) STRICT, WITHOUT ROWID`,
     // Describes minted keys, without the keys themselves. `position` is that of the last change, and the
     // cron pulls by it.
@@ -39,8 +41,6 @@ export const directorySchema: readonly (readonly string[])[] = [
        ask_by_ms INTEGER NOT NULL
      ) STRICT, WITHOUT ROWID`,
     INCARNATION_TABLE,
+    AUDIT_TABLE,
   ],
-  [AUDIT_TABLE],
-  // Null: the cell was not removed. It is final (X5).
-  ["ALTER TABLE cell ADD removed_at_ms INTEGER"],
 ];

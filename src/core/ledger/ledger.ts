@@ -44,7 +44,7 @@ import type {
   PlacedLease,
 } from "../messages.ts";
 import { History } from "../history.ts";
-import { migrate } from "../meta.ts";
+import { migrate } from "../tables.ts";
 import { watch } from "../metrics/counts.ts";
 import { Histogram } from "../metrics/histogram.ts";
 import { LedgerCounters } from "../metrics/ledger-counters.ts";

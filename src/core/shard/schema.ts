@@ -1,12 +1,12 @@
 import { AUDIT_TABLE } from "../audit.ts";
 import { INCARNATION_TABLE } from "../history.ts";
+import type { Steps } from "../tables.ts";
 import { MOVED_NAME_TABLE } from "./moved-names.ts";
 import { PAST_CLAIM_TABLES } from "./past-claims.ts";
 import { RANGE_HOLD_TABLE } from "./range-holds.ts";
 import { LOG_TABLE } from "./shard-log.ts";
 
-/** Append-only. Each step runs once per shard, in order. */
-export const shardSchema: readonly (readonly string[])[] = [
+export const shardSchema: Steps = [
   [
     // Permanent ownership, one row per bucket: the primary key makes a name unique. The digest columns
     // contain the words of a claim's digest (src/core/digest.ts).

@@ -55,7 +55,7 @@ import {
 } from "../messages.ts";
 import { ask } from "../ask.ts";
 import { fanOut } from "../fan-out.ts";
-import { migrate } from "../meta.ts";
+import { migrate } from "../tables.ts";
 import { Histogram } from "../metrics/histogram.ts";
 import type { ShardMetrics } from "../metrics/messages.ts";
 import { ShardCounters } from "../metrics/shard-counters.ts";

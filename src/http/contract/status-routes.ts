@@ -11,7 +11,7 @@ const exampleStatus = {
   cell_id: "7",
   reported_at: "2026-11-20T12:00:00.000Z",
   age_ms: 12_000,
-  sdk: { name: "leasehold", version: "0.1.0" },
+  sdk: { name: "leasehold", version: "0.2.0" },
   reconciliation: {
     outcome: "done",
     is_full: false,
@@ -61,7 +61,7 @@ export const statusRoutes = {
     example: {
       params: { cell: "7" },
       body: {
-        sdk: { name: "leasehold", version: "0.1.0" },
+        sdk: { name: "leasehold", version: "0.2.0" },
         reconciliation: {
           outcome: "done",
           started_ago_ms: 1_000,

@@ -35,7 +35,7 @@ const SAMPLES: Readonly<Record<string, string>> = {
   note: "deployed with ansible",
   name: "Europe 1",
   address: "https://cell-7.example.com",
-  version: "0.1.0",
+  version: "0.2.0",
   placement: "hash1.shards16.canonical1",
   next_page_token: "",
   docs: "/docs",

@@ -73,7 +73,7 @@ test("[H6] [H9] verified and finished, a shard that went back has every name aga
     const database = new DatabaseSync(file);
     attach(database, copy, "backup", false);
     dropPart(database, `shard-${SHARD}`);
-    copyPart(database, { from: "backup", part: `shard-${SHARD}` });
+    copyPart(database, "backup", `shard-${SHARD}`);
     database.close();
   };
 
