@@ -27,10 +27,11 @@ export function migrate(sql: Sql, steps: Steps): void {
   sql.all(META_TABLE);
   const fault = tablesFault(sql, steps);
   if (fault !== undefined) throw new UnknownTables(fault);
-  for (let done = read(sql)?.steps ?? 0; done < steps.length; done += 1) {
+  const { steps: first, needs } = read(sql) ?? { steps: 0, needs: 1 };
+  for (let done = first; done < steps.length; done += 1) {
     sql.transaction(["migrate"], () => {
       for (const statement of steps[done] ?? []) sql.all(statement);
-      writeMeta(sql, "tables", JSON.stringify({ steps: done + 1, needs: 1 } satisfies StoredTables));
+      writeMeta(sql, "tables", JSON.stringify({ steps: done + 1, needs } satisfies StoredTables));
     });
   }
 }

@@ -32,6 +32,14 @@ test("[M5] older code works with tables that have more steps than it knows", () 
   expect(readMeta(sql, "tables")).toBe('{"steps":2,"needs":1}');
 });
 
+test("[M5] steps that are added leave the number of those that code must know", () => {
+  const sql = new NodeSql();
+  migrate(sql, [one, two]);
+  store(sql, "tables", '{"steps":2,"needs":2}');
+  migrate(sql, [one, two, []]);
+  expect(readMeta(sql, "tables")).toBe('{"steps":3,"needs":2}');
+});
+
 test.each([
   [
     "that need a step it does not know",
