@@ -18,7 +18,7 @@ export async function stateDatabases(stateFolder: string): Promise<string[]> {
 }
 
 /** How long the runtime of a killed coordinator may take to end. */
-const RUNTIME_ENDS_MS = 5_000;
+export const RUNTIME_ENDS_MS = 5_000;
 
 /**
  * Moves what is only in a database's write-ahead log into its main file, and removes the log. Throws if a

@@ -13,7 +13,7 @@ interface State {
   shards: string;
 }
 
-/** Raise it if the files of a folder change. What is in their tables has versions of its own. */
+/** Raise it if the files of a folder change, or what a host stores. The tables of objects have numbers. */
 export const FORMAT = 1;
 
 /** On one machine all objects share one thread, so more shards add no capacity and make smaller batches. */
@@ -69,7 +69,7 @@ export async function readState(folder: string): Promise<State | undefined> {
         `Leasehold that made the state, or ${OTHER_FOLDER}`,
     );
   const isKnown = program === "npm start" || program === "npm run standalone";
-  if (format === undefined || !isKnown || typeof shards !== "string" || !/^\d+$/.test(shards))
+  if (typeof format !== "number" || !isKnown || typeof shards !== "string" || !/^\d+$/.test(shards))
     throw new Error(`${path} is damaged; restore the file, or ${OTHER_FOLDER}`);
   return { format, program, shards };
 }
@@ -78,7 +78,7 @@ export async function readState(folder: string): Promise<State | undefined> {
 async function refuseRest(folder: string): Promise<undefined> {
   for (const name of ["signing-secret", "storage", "databases"])
     if (await exists(join(folder, name)))
-      throw new Error(`${folder} has a state without its state.json; restore the file, or ${OTHER_FOLDER}`);
+      throw new Error(`${folder} has a state without state.json; restore the file, or ${OTHER_FOLDER}`);
 }
 
 /** Reads the folder's signing secret, or makes it at the first start. All keys depend on it. */

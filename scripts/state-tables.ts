@@ -1,9 +1,8 @@
 import { basename, dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { schemas } from "../src/core/schemas.ts";
-import { tablesFault } from "../src/core/tables.ts";
-import { SqliteDatabase } from "../src/node-host/sqlite-database.ts";
-import { stateDatabases } from "./state-databases.ts";
+import type { schemas } from "../src/core/schemas.ts";
+import { objectTablesFault } from "../src/node-host/object-tables.ts";
+import { RUNTIME_ENDS_MS, stateDatabases } from "./state-databases.ts";
 
 /** The kind of the objects in each folder of databases. */
 const KINDS: Readonly<Record<string, keyof typeof schemas>> = {
@@ -22,11 +21,11 @@ export async function checkTables(stateFolder: string): Promise<void> {
 }
 
 function faultOf(path: string, kind: keyof typeof schemas): string | undefined {
-  const connection = new DatabaseSync(path);
+  const connection = new DatabaseSync(path, { timeout: RUNTIME_ENDS_MS });
   try {
-    // The runtime's own database of the objects has no such table.
-    const meta = connection.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'meta'").get();
-    return meta && tablesFault(new SqliteDatabase(connection), schemas[kind]);
+    return objectTablesFault(connection, kind);
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
   } finally {
     connection.close();
   }

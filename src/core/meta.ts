@@ -4,7 +4,7 @@ import type { Sql, SqlValue } from "./ports.ts";
 export const META_TABLE =
   "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID";
 
-export function readMeta(sql: Pick<Sql, "all">, name: string): SqlValue | undefined {
+export function readMeta(sql: Sql, name: string): SqlValue | undefined {
   return sql.all<{ value: SqlValue }>("SELECT value FROM meta WHERE name = ?", name)[0]?.value;
 }
 

@@ -1,5 +1,5 @@
 import { META_TABLE, readMeta, writeMeta } from "./meta.ts";
-import type { Sql } from "./ports.ts";
+import type { Sql, SqlValue } from "./ports.ts";
 
 /**
  * The steps that make the tables of an object. They are append-only. Each is carried out once, in one
@@ -25,9 +25,9 @@ export class UnknownTables extends Error {}
  */
 export function migrate(sql: Sql, steps: Steps): void {
   sql.all(META_TABLE);
-  const fault = tablesFault(sql, steps);
+  const fault = tablesFault((name) => readMeta(sql, name), steps);
   if (fault !== undefined) throw new UnknownTables(fault);
-  const { steps: first, needs } = read(sql) ?? { steps: 0, needs: 1 };
+  const { steps: first, needs } = parsed(readMeta(sql, "tables")) ?? { steps: 0, needs: 1 };
   for (let done = first; done < steps.length; done += 1) {
     sql.transaction(["migrate"], () => {
       for (const statement of steps[done] ?? []) sql.all(statement);
@@ -36,16 +36,23 @@ export function migrate(sql: Sql, steps: Steps): void {
   }
 }
 
-/** Returns why code with these steps cannot work with the tables of an object that has the table `meta`. */
-export function tablesFault(sql: Pick<Sql, "all">, steps: Steps): string | undefined {
-  const stored = read(sql);
-  if (stored !== undefined && stored.needs > steps.length)
+/**
+ * Returns why code with these steps cannot work with the tables of an object.
+ *
+ * @param stored reads a value of the object's table `meta`
+ */
+export function tablesFault(
+  stored: (name: "tables" | "schema_version") => SqlValue | undefined,
+  steps: Steps,
+): string | undefined {
+  const tables = parsed(stored("tables"));
+  if (tables !== undefined && tables.needs > steps.length)
     return (
-      `its tables need a newer version of Leasehold: one that knows ${stored.needs} of their steps, where ` +
+      `its tables need a newer version of Leasehold: one that knows ${tables.needs} of their steps, where ` +
       `this one knows ${steps.length}`
     );
   // Before 0.2.0, steps could still be changed.
-  if (stored === undefined && readMeta(sql, "schema_version") !== undefined)
+  if (tables === undefined && stored("schema_version") !== undefined)
     return (
       "its tables are of a version before 0.2.0, which this one cannot take over: with that version, write " +
       "all claims to a file with `leasehold backup create`, and restore it into a new deployment"
@@ -53,7 +60,5 @@ export function tablesFault(sql: Pick<Sql, "all">, steps: Steps): string | undef
   return undefined;
 }
 
-function read(sql: Pick<Sql, "all">): StoredTables | undefined {
-  const stored = readMeta(sql, "tables");
-  return stored === undefined ? undefined : (JSON.parse(String(stored)) as StoredTables);
-}
+const parsed = (stored: SqlValue | undefined): StoredTables | undefined =>
+  stored === undefined ? undefined : (JSON.parse(String(stored)) as StoredTables);

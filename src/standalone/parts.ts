@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
+import { objectTablesFault } from "../node-host/object-tables.ts";
 
 /** The part of a database whose tables have no part in their names. */
 export const PROJECTION = "projection";
@@ -31,6 +32,13 @@ export function checkPart(connection: DatabaseSync, database: string, part: stri
     const [finding] = connection.prepare(check).all() as { quick_check: string }[];
     if (finding?.quick_check !== "ok") throw new Error(finding?.quick_check ?? "the check has no result");
   }
+}
+
+/** Returns why this code cannot work with the tables of a part. */
+export function partFault(connection: DatabaseSync, database: string, part: string): string | undefined {
+  if (part === PROJECTION) return undefined;
+  const kind = part.startsWith("cell-") ? "ledger" : part.startsWith("shard-") ? "shard" : "directory";
+  return objectTablesFault(connection, kind, { database, prefix: `${part}/` });
 }
 
 /** Removes the tables of a part. */

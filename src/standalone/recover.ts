@@ -7,7 +7,7 @@ import { readState } from "../../scripts/state-file.ts";
 import { lockState } from "../../scripts/state-lock.ts";
 import { makeCopy } from "./backup.ts";
 import { DATABASE, openDatabase } from "./database-file.ts";
-import { attach, checkPart, copyPart, dropPart, isPart, partsIn } from "./parts.ts";
+import { attach, checkPart, copyPart, dropPart, isPart, partFault, partsIn } from "./parts.ts";
 import { openFolder } from "./state-folder.ts";
 import { clearUse, hasBeenInUse } from "./use-mark.ts";
 
@@ -40,6 +40,8 @@ export async function restorePart(
       const path = databaseOf(backup);
       attach(connection, path, "backup", hasLog(path));
       if (!partsIn(connection, "backup").includes(part)) throw new Error(`${backup} has no ${part}`);
+      const fault = partFault(connection, "backup", part);
+      if (fault !== undefined) throw new Error(`${part} in ${backup} cannot be used: ${fault}`);
       checkPart(connection, "backup", part);
       connection.exec("PRAGMA synchronous = FULL; BEGIN");
       dropPart(connection, part);
@@ -58,8 +60,7 @@ export async function restorePart(
 /** Throws if a folder is no backup of this deployment. */
 async function checkBackup(stateFolder: string, backup: string, isTrusted: boolean): Promise<void> {
   const state = await readState(backup);
-  if (state === undefined || !existsSync(databaseOf(backup)))
-    throw new Error(`${backup} is no backup, or one of a version with a file for each part`);
+  if (state === undefined || !existsSync(databaseOf(backup))) throw new Error(`${backup} is no backup`);
   const [ours, theirs] = await Promise.all(
     [stateFolder, backup].map((folder) => readFile(join(folder, "signing-secret"), "utf8")),
   );

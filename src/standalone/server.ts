@@ -5,9 +5,6 @@ import { lockState, type StateLock } from "../../scripts/state-lock.ts";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { readConfig } from "../config.ts";
-import { META_TABLE } from "../core/meta.ts";
-import { schemas } from "../core/schemas.ts";
-import { tablesFault } from "../core/tables.ts";
 import type { GrpcServer } from "../grpc/grpc-server.ts";
 import { requestSend } from "../grpc/request-send.ts";
 import { Host, type HostOptions } from "../node-host/host.ts";
@@ -15,6 +12,7 @@ import { connectionLimit } from "./connection-limit.ts";
 import { backUp, type BackedUp, type UsedSource } from "./backup.ts";
 import { askForBackup, listenForBackups } from "./control.ts";
 import { addressOf, HttpServer, listenError, type HttpOptions } from "./http-server.ts";
+import { partFault } from "./parts.ts";
 import { openFolder } from "./state-folder.ts";
 import { Storage } from "./storage.ts";
 import type { OnStorageFailure } from "./storage-failure.ts";
@@ -93,18 +91,6 @@ function startError(folder: string, error: unknown): unknown {
   );
 }
 
-/** Throws if this code cannot work with the tables of an object. */
-function checkTables(storage: Storage): void {
-  for (const name of storage.names) {
-    const { database } = storage.store(name);
-    const kind = name.startsWith("cell-") ? "ledger" : name.startsWith("shard-") ? "shard" : "directory";
-    // The object may never have been used.
-    database.all(META_TABLE);
-    const fault = tablesFault(database, schemas[kind]);
-    if (fault !== undefined) throw new Error(`${name} in ${storage.path} cannot be used: ${fault}`);
-  }
-}
-
 async function startLocked(options: StandaloneOptions, lock: StateLock): Promise<Standalone> {
   const { stateFolder, variables, log: write, makeHost = (all) => new Host(all) } = options;
   const log = (event: string, fields: Record<string, string | number | boolean>): void =>
@@ -114,7 +100,13 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
     trustCopy: options.trustCopy,
   });
   const storage = new Storage({ folder: databases, onFailure: options.onStorageFailure });
-  checkTables(storage);
+  for (const name of storage.names) {
+    const fault = partFault(storage.projection.connection, "main", name);
+    if (fault === undefined) continue;
+    await storage.close();
+    await clearUse(databases);
+    throw new Error(`${name} in ${storage.path} cannot be used: ${fault}`);
+  }
   let isReady = false;
   const host = makeHost({
     clock: systemClock,

@@ -20,7 +20,7 @@ export interface OpenOptions {
 
 /**
  * Opens a locked folder, or makes it what `npm run standalone` needs, and marks it as used. Throws an `Error`
- * with one line if the folder is of another version, of `npm start`, or a copy of one that was in use.
+ * with one line if the folder is of another format, of `npm start`, or a copy of one that was in use.
  */
 export async function openFolder(
   folder: string,

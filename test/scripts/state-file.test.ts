@@ -54,17 +54,21 @@ test.each(["storage", "databases", "signing-secret"])("a folder with %s alone is
   const folder = newFolder();
   mkdirSync(join(folder, name));
   await expect(openState(folder, "npm start")).rejects.toThrow(
-    `${folder} has a state without its state.json; restore the file, or set LEASEHOLD_STATE to another `,
+    `${folder} has a state without state.json; restore the file, or set LEASEHOLD_STATE to another `,
   );
 });
 
-test.each(["", "[]", "null", "{}", `{"format":${FORMAT},"program":"npm start","shards":"some"}`])(
-  "a damaged file is refused: %s",
-  async (text) => {
-    const folder = newFolder();
-    writeFileSync(join(folder, "state.json"), text);
-    await expect(openState(folder, "npm start")).rejects.toThrow(
-      "state.json is damaged; restore the file, or set LEASEHOLD_STATE to another folder",
-    );
-  },
-);
+test.each([
+  "",
+  "[]",
+  "null",
+  "{}",
+  `{"format":"${FORMAT}","program":"npm start","shards":"1"}`,
+  `{"format":${FORMAT},"program":"npm start","shards":"some"}`,
+])("a damaged file is refused: %s", async (text) => {
+  const folder = newFolder();
+  writeFileSync(join(folder, "state.json"), text);
+  await expect(openState(folder, "npm start")).rejects.toThrow(
+    "state.json is damaged; restore the file, or set LEASEHOLD_STATE to another folder",
+  );
+});

@@ -163,18 +163,39 @@ test("--salvage copies the parts that can be read, and names the others", async 
   await expect(salvageParts(at(state), at("nothing-left"))).rejects.toThrow("cannot be read");
 });
 
-test("a part whose tables need newer code is named before the server is ready", async () => {
-  const state = copied("newer");
-  const database = new DatabaseSync(databaseAt(state));
-  const tables = '{"steps":9,"needs":8}';
-  database.prepare(`UPDATE "cell-2/meta" SET value = ? WHERE name = 'tables'`).run(tables);
-  database.close();
-  await expect(start(state)).rejects.toThrow(
-    /^cell-2 in .*leasehold\.sqlite cannot be used: its tables need a newer version of Leasehold/,
-  );
-  const left = new DatabaseSync(databaseAt(state), { readOnly: true });
-  expect(left.prepare(`SELECT value FROM "cell-2/meta" WHERE name = 'tables'`).get()).toEqual({
-    value: tables,
+describe("tables that need newer code", () => {
+  const NEWER = '{"steps":9,"needs":8}';
+
+  function setTables(state: string, part: string, value: string): void {
+    const database = new DatabaseSync(databaseAt(state));
+    database.prepare(`UPDATE "${part}/meta" SET value = ? WHERE name = 'tables'`).run(value);
+    database.close();
+  }
+
+  test("are named before the server is ready, and left as they are", async () => {
+    const state = copied("newer");
+    setTables(state, "cell-2", NEWER);
+    await expect(start(state)).rejects.toThrow(
+      /^cell-2 in .*leasehold\.sqlite cannot be used: its tables need a newer version of Leasehold/,
+    );
+    expect(readdirSync(at(state, "databases"))).toEqual([DATABASE]);
+    const left = new DatabaseSync(databaseAt(state));
+    const [row] = left.prepare(`SELECT value FROM "cell-2/meta" WHERE name = 'tables'`).all();
+    left.close();
+    expect(row).toEqual({ value: NEWER });
+    setTables(state, "cell-2", '{"steps":1,"needs":1}');
+    await serving(state, async (server) => expect(await lookUp(server, "early")).toBe(200));
   });
-  left.close();
+
+  test("are not restored from a backup, and the part stays as it is", async () => {
+    const [state, backup] = [copied("older"), "backup-newer"];
+    cpSync(at("backup"), at(backup), { recursive: true });
+    setTables(backup, "shard-0", NEWER);
+    await expect(restorePart(at(state), { part: "shard-0", from: at(backup) })).rejects.toThrow(
+      /^shard-0 in .*backup-newer cannot be used: its tables need a newer version of Leasehold/,
+    );
+    await serving(state, async (server) => {
+      for (const name of ["early", ...names]) expect(await lookUp(server, name)).toBe(200);
+    });
+  });
 });
