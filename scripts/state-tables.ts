@@ -1,11 +1,10 @@
 import { basename, dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import type { schemas } from "../src/core/schemas.ts";
-import { objectTablesFault } from "../src/node-host/object-tables.ts";
+import { objectTablesFault, type ObjectKind } from "../src/node-host/object-tables.ts";
 import { RUNTIME_ENDS_MS, stateDatabases } from "./state-databases.ts";
 
 /** The kind of the objects in each folder of databases. */
-const KINDS: Readonly<Record<string, keyof typeof schemas>> = {
+const KINDS: Readonly<Record<string, ObjectKind>> = {
   "leasehold-CellLedger": "ledger",
   "leasehold-ClaimShard": "shard",
   "leasehold-Directory": "directory",
@@ -20,7 +19,7 @@ export async function checkTables(stateFolder: string): Promise<void> {
   }
 }
 
-function faultOf(path: string, kind: keyof typeof schemas): string | undefined {
+function faultOf(path: string, kind: ObjectKind): string | undefined {
   const connection = new DatabaseSync(path, { timeout: RUNTIME_ENDS_MS });
   try {
     return objectTablesFault(connection, kind);

@@ -1,7 +1,13 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { SqlValue } from "../core/ports.ts";
-import { schemas } from "../core/schemas.ts";
+import { directorySchema } from "../core/directory/schema.ts";
+import { ledgerSchema } from "../core/ledger/schema.ts";
+import { shardSchema } from "../core/shard/schema.ts";
 import { tablesFault } from "../core/tables.ts";
+
+const schemas = { ledger: ledgerSchema, shard: shardSchema, directory: directorySchema } as const;
+
+export type ObjectKind = keyof typeof schemas;
 
 /** Where the tables of an object are: in which attached database, and what their names begin with. */
 interface Place {
@@ -12,7 +18,7 @@ interface Place {
 /** Returns why this code cannot work with the tables of an object. Changes nothing. */
 export function objectTablesFault(
   connection: DatabaseSync,
-  kind: keyof typeof schemas,
+  kind: ObjectKind,
   { database = "main", prefix = "" }: Place = {},
 ): string | undefined {
   const meta = `${prefix}meta`;

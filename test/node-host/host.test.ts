@@ -73,6 +73,7 @@ test("an object whose tables need newer code refuses all calls, and names the re
   shard.all(META_TABLE);
   shard.all("INSERT INTO meta (name, value) VALUES ('object_name', 'shard-0')");
   shard.all(`INSERT INTO meta (name, value) VALUES ('tables', '{"steps":9,"needs":8}')`);
+  store("shard-0").alarmAtMs = clock.now();
   const host = new Host({
     clock,
     log: (event, fields) => lines.push([event, fields]),
@@ -95,6 +96,9 @@ test("an object whose tables need newer code refuses all calls, and names the re
   // The directory answers, and the shard does not.
   expect(await call("POST", "/v1/admin/cells", keys.operator, cell)).toMatchObject(refusal);
   expect(lines).toContainEqual(["unknown_tables", { object: "shard-0", error: expect.any(String) }]);
+  // Its alarm does not count as done.
+  await expect.poll(() => lines.map(([event]) => event)).toContain("alarm_failed");
+  expect(store("shard-0").alarmAtMs).not.toBeNull();
   expect(shard.all("SELECT name FROM sqlite_schema WHERE type = 'table'")).toEqual([{ name: "meta" }]);
   host.close();
   clock.stop();
