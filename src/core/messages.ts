@@ -1,12 +1,12 @@
 /**
- * The messages between objects. Every message carries the message version of this file and the placement that
- * its sender computed with. A receiver refuses a message with an unknown version or another placement (M5,
- * P1).
+ * The messages between objects. Every message carries the placement that its sender computed with, and a
+ * receiver refuses another one (P1). `Stamp` in formats.ts is added when a message is sent (M9).
  *
  * Types are their numbers in the deployment's set of types (T1). Positions are numbers that only grow. Fields
  * that end in `Ms` are milliseconds, and those that end in `AtMs` are milliseconds since 1970.
  */
 import type { CanonicalRule } from "./canonical/rule.ts";
+import type { Stamp } from "./formats.ts";
 import type { Placement } from "./placement.ts";
 import type { ReportedStatus, StatusReport } from "./status.ts";
 import type { Conflict, OpList, Refusal } from "./refusal.ts";
@@ -18,9 +18,6 @@ import type {
   TransferParty,
   TransferRange,
 } from "./transfer/range.ts";
-
-/** A change of the messages raises it from the first deployment on. Nothing is deployed yet. */
-export const MESSAGE_VERSION = 2;
 
 /**
  * A moment in the history of a ledger, a shard or the directory (H1): an incarnation, and the largest
@@ -35,7 +32,6 @@ export interface HistoryPoint {
 export type ShardPoints = Record<number, HistoryPoint>;
 
 export interface Envelope {
-  version: number;
   placement: Placement;
   /** The newest point that the sender has seen of the receiver (H2). Absent if it has seen none. */
   seen?: HistoryPoint;
@@ -1242,7 +1238,9 @@ export interface ComparePoints extends Envelope {
 }
 
 /** What the sender of an answer tells about histories, besides the answer (H2). */
-export interface Told {
+export interface Told extends Partial<Stamp> {
+  /** The sender was sent messages by older code within the last minute (M9). */
+  hearsOlder?: true;
   /** The newest durable point of the sender. Absent before its first change. */
   point?: HistoryPoint;
   /** From a ledger: points of shards that it has not told anybody yet. */

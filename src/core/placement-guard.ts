@@ -1,6 +1,6 @@
 import { ask } from "./ask.ts";
 import type { Confirmed, Growth } from "./growth/messages.ts";
-import { MESSAGE_VERSION, type Confirm, type Envelope } from "./messages.ts";
+import type { Confirm, Envelope } from "./messages.ts";
 import { readMeta, writeMeta } from "./meta.ts";
 import type { Limits } from "./limits.ts";
 import type { Peers } from "./methods.ts";
@@ -77,9 +77,8 @@ export class PlacementGuard {
   }
 
   /** Does what must be done before the first message, for a message that needs no confirmed placement. */
-  async begin(message: Envelope): Promise<Refusal | undefined> {
+  async begin(): Promise<void> {
     await (this.#used ??= this.#start());
-    return refuseVersion(message);
   }
 
   /**
@@ -87,8 +86,7 @@ export class PlacementGuard {
    * acts on the message. Only the first use of an object, and a newer placement, make it ask the directory.
    */
   async admit(message: Envelope): Promise<Refusal | undefined> {
-    const unknown = await this.begin(message);
-    if (unknown !== undefined) return unknown;
+    await this.begin();
     const refusal =
       this.#confirmed === undefined
         ? await this.#confirm(message.placement)
@@ -152,7 +150,6 @@ export class PlacementGuard {
   #ask(placement: Placement): Promise<Answer<Confirmed>> {
     const { cell } = this.#object;
     const confirm: Confirm = {
-      version: MESSAGE_VERSION,
       placement,
       ...(cell === undefined ? {} : { cell }),
     };
@@ -192,15 +189,6 @@ export class PlacementGuard {
 function isNewer(placement: Placement, than: Placement | undefined): boolean {
   if (than === undefined || placement === than) return false;
   return placement === placementOf(shardsOf(placement)) && shardsOf(placement) > shardsOf(than);
-}
-
-export function refuseVersion({ version }: Envelope): Refusal | undefined {
-  if (version === MESSAGE_VERSION) return undefined;
-  return refused(
-    "UNAVAILABLE",
-    `message version ${version} is unknown here; retry when the deployment is complete`,
-    { reason: "MESSAGE_VERSION" },
-  ).refusal;
 }
 
 export function placementMismatch(here: Placement, there: Placement): Refusal {

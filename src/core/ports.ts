@@ -66,6 +66,8 @@ export interface Ports {
   alarm: Alarm;
   halt: Halt;
   log: Log;
+  /** The newest format that the object's code speaks. Only the simulator sets it. */
+  speaks?: number;
 }
 
 /**

@@ -1,64 +1,154 @@
+import { FORMAT, oldestFormat, type Stamp } from "./formats.ts";
+import type { Told } from "./messages.ts";
 import { META_TABLE, readMeta, writeMeta } from "./meta.ts";
-import type { Sql, SqlValue } from "./ports.ts";
+import type { Clock, Ports, Sql, SqlValue } from "./ports.ts";
+import { refused, type Refusal, type Result } from "./refusal.ts";
 
 /**
- * The steps that make the tables of an object. They are append-only. Each is carried out once, in one
- * transaction, and code that doesn't know it must be able to work with the tables afterwards.
+ * The steps that make the tables of an object. They are append-only, and none of them visits rows. Each is
+ * carried out once, in one transaction. Code of the format before must be able to work with the tables
+ * afterwards, unless the step waits for a format.
  */
-export type Steps = readonly (readonly string[])[];
+export type Steps = readonly Step[];
+type Step = readonly string[] | LateStep;
+
+/** A step after which code of an earlier format cannot work with the tables: the last of its release. */
+interface LateStep {
+  /** The step is carried out when this format is in force. */
+  format: number;
+  statements: readonly string[];
+}
+
+/** How long an object tells that it has heard older code. */
+const OLDER_HEARD_MS = 60_000;
 
 /** What an object stores of its tables. */
 interface StoredTables {
   /** The number of steps that were carried out. */
   steps: number;
-  /** How many of them code must know to work with the tables. */
-  needs: number;
+  /** The format in force, as far as the object knows. */
+  format: number;
 }
 
 /** This code cannot work with the tables of an object, and must not change them. */
 export class UnknownTables extends Error {}
 
-/**
- * Brings an object's tables up to date.
- *
- * @throws {UnknownTables} If this code cannot work with them. Nothing was changed.
- */
-export function migrate(sql: Sql, steps: Steps): void {
-  sql.all(META_TABLE);
-  const fault = tablesFault((name) => readMeta(sql, name), steps);
-  if (fault !== undefined) throw new UnknownTables(fault);
-  const { steps: first, needs } = parsed(readMeta(sql, "tables")) ?? { steps: 0, needs: 1 };
-  for (let done = first; done < steps.length; done += 1) {
-    sql.transaction(["migrate"], () => {
-      for (const statement of steps[done] ?? []) sql.all(statement);
-      writeMeta(sql, "tables", JSON.stringify({ steps: done + 1, needs } satisfies StoredTables));
-    });
+/** The tables of one object, and what it knows of the format in force (M5, M9). */
+export class Tables {
+  readonly #sql: Sql;
+  readonly #clock: Clock;
+  readonly #steps: Steps;
+  readonly #speaks: number;
+  #stored: StoredTables;
+  #olderHeardAtMs = -Infinity;
+
+  /**
+   * Brings the tables up to date.
+   *
+   * @throws {UnknownTables} If the code cannot work with them. Nothing was changed.
+   */
+  constructor({ sql, clock, speaks = FORMAT }: Pick<Ports, "sql" | "clock" | "speaks">, steps: Steps) {
+    this.#sql = sql;
+    this.#clock = clock;
+    this.#steps = steps;
+    this.#speaks = speaks;
+    sql.all(META_TABLE);
+    const fault = tablesFault((name) => readMeta(sql, name), speaks);
+    if (fault !== undefined) throw new UnknownTables(fault);
+    this.#stored = parsed(readMeta(sql, "tables")) ?? { steps: 0, format: oldestFormat(speaks) };
+    while (this.#isDue) sql.transaction(["migrate"], () => this.#carryOutNext());
+  }
+
+  /** What the object tells of itself with its messages and answers. */
+  get stamp(): Stamp {
+    return { speaks: this.#speaks, format: this.#stored.format };
+  }
+
+  /** Carries out a message that can be read here, if its sender can read the answer. */
+  async serve<T>(sender: Stamp, work: () => Promise<Result<T> & Told>): Promise<Result<T> & Told> {
+    const refusal = this.#admit(sender);
+    if (refusal !== undefined) return { ok: false, refusal, ...this.stamp };
+    const answer = await work();
+    // The format was raised meanwhile (M1). The outcome is unknown to the sender (M2).
+    if (!this.#isReadBy(sender)) throw new Error("the caller cannot read an answer in the format in force");
+    const hearsOlder = this.#clock.now() - this.#olderHeardAtMs < OLDER_HEARD_MS;
+    return { ...answer, ...this.stamp, ...(hearsOlder ? { hearsOlder } : {}) };
+  }
+
+  /** Returns why a message cannot be read, or its answer could not be. Stores a newer format first. */
+  #admit(sender: Stamp): Refusal | undefined {
+    const { speaks, format } = sender;
+    if (speaks < this.#speaks) this.#olderHeardAtMs = this.#clock.now();
+    if (format > this.#speaks)
+      return formatUnknown(`this object runs an older version, which does not speak format ${format}`);
+    if (format > this.#stored.format) this.#sql.transaction(["raise_format"], () => this.raise(format));
+    return this.#isReadBy(sender)
+      ? undefined
+      : formatUnknown(`format ${this.#stored.format} is in force, which the caller's version does not speak`);
+  }
+
+  /** Puts a format in force and carries out the steps that waited for it, in the current transaction. */
+  raise(format: number): void {
+    this.#write({ ...this.#stored, format });
+    while (this.#isDue) this.#carryOutNext();
+  }
+
+  /** Whether a sender can read what is written here. */
+  #isReadBy({ speaks }: Stamp): boolean {
+    return speaks >= this.#stored.format;
+  }
+
+  get #isDue(): boolean {
+    const next = this.#steps[this.#stored.steps];
+    return next !== undefined && (!isLate(next) || next.format <= this.#stored.format);
+  }
+
+  #carryOutNext(): void {
+    const next = this.#steps[this.#stored.steps] ?? [];
+    for (const statement of isLate(next) ? next.statements : next) this.#sql.all(statement);
+    this.#write({ ...this.#stored, steps: this.#stored.steps + 1 });
+  }
+
+  #write(stored: StoredTables): void {
+    writeMeta(this.#sql, "tables", JSON.stringify(stored));
+    this.#stored = stored;
   }
 }
 
 /**
- * Returns why code with these steps cannot work with the tables of an object.
+ * Returns why code that speaks a format cannot work with the tables of an object.
  *
  * @param stored reads a value of the object's table `meta`
  */
 export function tablesFault(
   stored: (name: "tables" | "schema_version") => SqlValue | undefined,
-  steps: Steps,
+  speaks = FORMAT,
 ): string | undefined {
-  const tables = parsed(stored("tables"));
-  if (tables !== undefined && tables.needs > steps.length)
-    return (
-      `its tables need a newer version of Leasehold: one that knows ${tables.needs} of their steps, where ` +
-      `this one knows ${steps.length}`
-    );
+  const format = parsed(stored("tables"))?.format;
   // Before 0.2.0, steps could still be changed.
-  if (tables === undefined && stored("schema_version") !== undefined)
+  if (format === undefined)
+    return stored("schema_version") === undefined
+      ? undefined
+      : "its tables are of a version before 0.2.0, which this one cannot take over: with that version, " +
+          "write all claims to a file with `leasehold backup create`, and restore it into a new deployment";
+  if (format > speaks)
     return (
-      "its tables are of a version before 0.2.0, which this one cannot take over: with that version, write " +
-      "all claims to a file with `leasehold backup create`, and restore it into a new deployment"
+      `its tables need a newer version of Leasehold: format ${format} is in force, and this version speaks ` +
+      `${speaks} at most`
+    );
+  if (format < oldestFormat(speaks))
+    return (
+      `an earlier upgrade was not finished: format ${format} is in force, and this version speaks ` +
+      `${oldestFormat(speaks)} and later; run the version before it, and give \`leasehold upgrade finish\``
     );
   return undefined;
 }
+
+const isLate = (step: Step): step is LateStep => "statements" in step;
+
+const formatUnknown = (detail: string): Refusal =>
+  refused("UNAVAILABLE", `${detail}; repeat the call`, { reason: "FORMAT_UNKNOWN", retryAfterMs: 1_000 })
+    .refusal;
 
 const parsed = (stored: SqlValue | undefined): StoredTables | undefined =>
   stored === undefined ? undefined : (JSON.parse(String(stored)) as StoredTables);

@@ -5,7 +5,7 @@
  */
 export const writePoints = {
   /** Writes of any object before its first use. */
-  any: ["migrate", "keep_name", "confirm_placement", "record_lost_history"],
+  any: ["migrate", "raise_format", "keep_name", "confirm_placement", "record_lost_history"],
   /** Every object keeps audit entries until they are copied. */
   audit: ["forget_audit"],
   /** Ledgers and shards store how far a pass of the scrub is. */

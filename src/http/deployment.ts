@@ -2,13 +2,14 @@ import { AccessVerifier } from "../auth/access-verifier.ts";
 import { ConsoleSessions } from "../auth/console-sessions.ts";
 import { secretsOf, type Secrets } from "../auth/secrets.ts";
 import { KeyVerifier } from "../auth/verifier.ts";
-import { MESSAGE_VERSION, type Envelope } from "../core/messages.ts";
+import type { Envelope } from "../core/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import { shardsOf } from "../core/placement.ts";
 import type { Config } from "../config.ts";
 import { configOf, type Env } from "../env.ts";
 import { logEvent } from "../log.ts";
 import type { Answer, Call } from "../objects/interceptor.ts";
+import { KnownFormat } from "../objects/known-format.ts";
 import { KnownPlacement } from "../objects/known-placement.ts";
 import { objectsOf, type Objects } from "../objects/objects.ts";
 import { Witness } from "../objects/witness.ts";
@@ -48,6 +49,7 @@ export class Deployment {
   readonly config: Config;
   /** What the isolate knows. A request computes with one placement from beginning to end (`placed`). */
   readonly placement: KnownPlacement;
+  readonly format = new KnownFormat();
   readonly objects: Objects;
   /** Undefined if nothing is traced. */
   readonly tracing: RequestTracing | undefined;
@@ -76,6 +78,7 @@ export class Deployment {
     this.placement = new KnownPlacement(this.config.initialShards);
     this.objects = objectsOf(env, this.config, [
       ...(this.tracing === undefined ? [] : [new CallTracing(this.tracing.tracer, "client")]),
+      this.format,
       this.placement,
       { after: (call, answer) => this.#learnLoss(call, answer) },
       new Witness(),
@@ -102,7 +105,7 @@ export class Deployment {
 
   /** The fields that all messages have. */
   get envelope(): Envelope {
-    return { version: MESSAGE_VERSION, placement: this.placement.current };
+    return { placement: this.placement.current };
   }
 
   /** The number of shards of the placement in `envelope`. */

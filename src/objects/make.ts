@@ -1,5 +1,6 @@
 import { Directory } from "../core/directory/directory.ts";
 import { Ledger } from "../core/ledger/ledger.ts";
+import type { Stamp } from "../core/formats.ts";
 import type { Limits } from "../core/limits.ts";
 import type { Envelope, Told } from "../core/messages.ts";
 import type { MethodList } from "../core/method.ts";
@@ -7,13 +8,13 @@ import { directoryMethods, ledgerMethods, shardMethods, type Peers } from "../co
 import type { Ports } from "../core/ports.ts";
 import { refused } from "../core/refusal.ts";
 import { Shard } from "../core/shard/shard.ts";
-import { UnknownTables } from "../core/tables.ts";
+import { UnknownTables, type Tables } from "../core/tables.ts";
 import { configOf, type Env } from "../env.ts";
 import { SpanExporter } from "../tracing/exporter.ts";
 import { Tracer } from "../tracing/tracer.ts";
 import { CallTracing } from "./call-tracing.ts";
 import { DIRECTORY_NAME, ledgerName, numberInName, shardName, type Named } from "./identity.ts";
-import { intercept, type Answer, type Call, type Target } from "./interceptor.ts";
+import { intercept, type Answer, type Call, type Interceptor, type Target } from "./interceptor.ts";
 import { objectsOf } from "./objects.ts";
 
 /** An object of the core, as a Durable Object or a host in Node serves it. */
@@ -42,6 +43,7 @@ export function makeDirectory(ports: Ports, env: Env): Served {
 }
 
 interface Core {
+  readonly tables: Tables;
   told(): Told;
   alarm?(): Promise<void>;
 }
@@ -63,7 +65,10 @@ function make(
       () => clock.now(),
       () => {},
     );
-  const sending = tracer === undefined ? [] : [new CallTracing(tracer, "client")];
+  const stamping: Interceptor = {
+    before: (_, message) => ({ ...message, ...core.tables.stamp }),
+  };
+  const sending = [...(tracer === undefined ? [] : [new CallTracing(tracer, "client")]), stamping];
   const serving = tracer === undefined ? [] : [new CallTracing(tracer, "server")];
   let core: Core;
   try {
@@ -82,8 +87,10 @@ function make(
       const declared = Object.hasOwn(methods, method) ? methods[method] : undefined;
       if (declared === undefined) throw new TypeError(`the object has no method ${method}`);
       const call = { ...object, method, level: declared.level, message };
-      const answer = await intercept(serving, call, core as unknown as Target);
-      return declared.tells ? { ...answer, ...core.told() } : answer;
+      return core.tables.serve(message as Envelope & Stamp, async () => {
+        const answer = await intercept(serving, call, core as unknown as Target);
+        return declared.tells ? { ...answer, ...core.told() } : answer;
+      });
     },
     alarm: async () => core.alarm?.(),
   };

@@ -3,9 +3,10 @@ import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
 import type { Cell, Snapshot } from "../core/directory/messages.ts";
 import type { Growth } from "../core/growth/messages.ts";
-import { MESSAGE_VERSION, type HistoryPoint, type KnownLease, type ShardWork } from "../core/messages.ts";
+import type { HistoryPoint, KnownLease, ShardWork } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { configOf, type Env } from "../env.ts";
+import { KnownFormat } from "../objects/known-format.ts";
 import { KnownPlacement } from "../objects/known-placement.ts";
 import { objectsOf } from "../objects/objects.ts";
 import { Witness } from "../objects/witness.ts";
@@ -79,10 +80,10 @@ export async function runCron(
   const run: CronRun = {
     placement,
     get envelope() {
-      return { version: MESSAGE_VERSION, placement: placement.current };
+      return { placement: placement.current };
     },
     limits,
-    objects: objectsOf(env, configOf(env), [placement, witness]),
+    objects: objectsOf(env, configOf(env), [new KnownFormat(), placement, witness]),
     database,
     runtime,
     scheduledAtMs,

@@ -37,8 +37,7 @@ export function checkPart(connection: DatabaseSync, database: string, part: stri
 /** Returns why this code cannot work with the tables of a part. */
 export function partFault(connection: DatabaseSync, database: string, part: string): string | undefined {
   if (part === PROJECTION) return undefined;
-  const kind = part.startsWith("cell-") ? "ledger" : part.startsWith("shard-") ? "shard" : "directory";
-  return objectTablesFault(connection, kind, { database, prefix: `${part}/` });
+  return objectTablesFault(connection, { database, prefix: `${part}/` });
 }
 
 /** Removes the tables of a part. */

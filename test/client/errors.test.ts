@@ -72,7 +72,7 @@ const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
   GROWTH_NOT_COPIED: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   GROWTH_SHARD_UNAVAILABLE: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   PLACEMENT_MISMATCH: ["UNAVAILABLE", errors.UnavailableError],
-  MESSAGE_VERSION: ["UNAVAILABLE", errors.UnavailableError],
+  FORMAT_UNKNOWN: ["UNAVAILABLE", errors.UnavailableError],
   UNKNOWN_TABLES: ["UNAVAILABLE", errors.UnavailableError],
   AUDIT_FULL: ["UNAVAILABLE", errors.UnavailableError],
   TYPE_IN_USE: ["FAILED_PRECONDITION", errors.FailedPreconditionError],

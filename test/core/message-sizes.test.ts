@@ -13,7 +13,6 @@ import type {
 } from "../../src/core/directory/messages.ts";
 import { limitTable, type LimitName } from "../../src/core/limits.ts";
 import {
-  MESSAGE_VERSION,
   type BucketKey,
   type ClaimRecord,
   type Decision,
@@ -29,7 +28,7 @@ import {
 import { MAX_IDENTITIES_BYTES, type Identities } from "../../src/core/identities/identities.ts";
 import { MAX_TYPE_NUMBER, MAX_TYPES } from "../../src/core/types/document.ts";
 import { TYPE_KINDS } from "../../src/core/types/types.ts";
-import { operator } from "../support/ops.ts";
+import { operator, STAMP } from "../support/ops.ts";
 
 /** The platform's limit of a row. */
 const ROW_BYTES = 2_000_000;
@@ -45,7 +44,7 @@ const ascii = (bytes: number, n: number): string => String(n).padStart(bytes, "x
 /** V8 writes two bytes per character, but UTF-8 three. */
 const han = (characters: number, n: number): string => String(n).padStart(characters, "語");
 
-const envelope = { version: MESSAGE_VERSION, placement: "hash1.shards256.canonical1" };
+const envelope = { ...STAMP, placement: "hash1.shards256.canonical1" };
 const TIME = 1_800_000_000_000;
 const POSITION = TIME * 1_024;
 const CELL = "9223372036854775807";

@@ -4,7 +4,7 @@ import { Directory } from "../../src/core/directory/directory.ts";
 import { directoryMethods, ledgerMethods, shardMethods } from "../../src/core/methods.ts";
 import { Ledger } from "../../src/core/ledger/ledger.ts";
 import type { Result } from "../../src/core/refusal.ts";
-import { MESSAGE_VERSION, type Envelope } from "../../src/core/messages.ts";
+import type { Envelope } from "../../src/core/messages.ts";
 import { method, type MethodList } from "../../src/core/method.ts";
 import { Shard } from "../../src/core/shard/shard.ts";
 import { Cluster } from "../support/cluster.ts";
@@ -72,10 +72,6 @@ describe.each(lists)("each method of a %s", (kind, methods: MethodList, core, ob
   test("exists, and has a name that the platform does not use itself", () => {
     expect(names.filter((name) => !(name in core.prototype))).toEqual([]);
     expect(names.filter((name) => RESERVED_NAMES.has(name))).toEqual([]);
-  });
-
-  test("[M5] refuses an unknown version", async () => {
-    expect(await refusing("MESSAGE_VERSION", () => ({ version: MESSAGE_VERSION + 1 }))).toEqual(names);
   });
 
   test("[P1] refuses another placement, unless its level is `unplaced`", async () => {

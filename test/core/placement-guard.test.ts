@@ -65,16 +65,6 @@ test("[P1] [M1] the placement that was confirmed first stays, whatever the direc
   expect(await ping(c)).toMatchObject({ ok: true });
 });
 
-test("[M5] [P1] a first message with an unknown version asks no object and stores nothing", async () => {
-  const c = await Cluster.start();
-  const unknown = { version: c.envelope.version + 1, placement: placementOf(5) };
-  expect(await c.clock.runUntil(c.shard(0).object.ping(unknown))).toEqual(
-    no("UNAVAILABLE", { reason: "MESSAGE_VERSION" }),
-  );
-  expect(c.messages("confirm")).toEqual([]);
-  expect(await ping(c)).toMatchObject({ ok: true });
-});
-
 /** From now on, the directory has this number of shards. */
 function growDirectory(c: Cluster, shards: number): void {
   const placement = placementOf(shards);

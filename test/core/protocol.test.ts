@@ -4,7 +4,7 @@
  */
 import { expect, test } from "vitest";
 import type { SettableState } from "../../src/core/messages.ts";
-import { beginRequest, callerOf, decideRequest, exchangeOf, type OpSpec } from "../support/ops.ts";
+import { callerOf, decideRequest, type OpSpec } from "../support/ops.ts";
 import { sourceOf, subjectOf } from "../support/types.ts";
 import {
   begin,
@@ -550,21 +550,6 @@ test("[R1] the list has every granted lease once, in order, and no decided one",
     [],
   );
   expect((await list(objects, "2")).leases).toEqual([]);
-});
-
-test("[M5] a message with an unknown version is refused as retryable, before any effect", async () => {
-  const objects = await start();
-  const version = no("UNAVAILABLE", { reason: "MESSAGE_VERSION" });
-  const lease = objects.uuid();
-  expect(
-    await objects.runUntil(
-      objects.ledger("1").begin({ ...beginRequest(objects.envelope, lease, ["ada"]), version: 99 }),
-    ),
-  ).toEqual(version);
-  expect(
-    await objects.runUntil(objects.shard(0).exchange({ ...exchangeOf(objects.envelope, "1"), version: 99 })),
-  ).toEqual(version);
-  expect(await begin(objects, "1", lease, ["ada"])).toEqual(ok({ created: true }));
 });
 
 test("[A1] the ledger refuses a revoked key at once", async () => {

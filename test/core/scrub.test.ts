@@ -10,7 +10,7 @@ import type {
   ScrubPass,
   ScrubStatus,
 } from "../../src/core/messages.ts";
-import { migrate } from "../../src/core/tables.ts";
+import { migrate } from "../support/migrate.ts";
 import { shardSchema } from "../../src/core/shard/schema.ts";
 import { scrubStatements } from "../../src/core/shard/shard-scrub.ts";
 import type { StoredEntry } from "../../src/core/shard/hold-entries.ts";

@@ -17,7 +17,7 @@ import { ReadLimiter } from "../../src/core/ledger/read-limiter.ts";
 import { ledgerSchema } from "../../src/core/ledger/schema.ts";
 import type { ShardLinks } from "../../src/core/ledger/shard-links.ts";
 import { apiLimitName, defaultLimits, limitNames, type Limits } from "../../src/core/limits.ts";
-import { migrate } from "../../src/core/tables.ts";
+import { migrate } from "../support/migrate.ts";
 import { ok, refused } from "../../src/core/refusal.ts";
 import { configOf, type Env } from "../../src/env.ts";
 import { deploymentOf } from "../../src/http/deployment.ts";
@@ -219,7 +219,7 @@ const statusOf = (part: string): Call => ({
   part,
   method: "status",
   level: "peer",
-  message: { version: 1, placement: "here" },
+  message: { placement: "here" },
 });
 
 /** A witness of objects that have answered with a point of each incarnation. */
@@ -332,6 +332,7 @@ const proofs: Record<string, Proof> = {
     "test/core/shard/read-queue.test.ts",
     "[M7] [M6] a read that would wait too long, or behind too many of its cell, is refused",
   ),
+  "Tables.#steps": "made once",
   "PlacementGuard.#used": "after work",
   "PlacementGuard.#asking": at(
     "test/core/placement-guard.test.ts",

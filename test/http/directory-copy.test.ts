@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { defaultLimits } from "../../src/core/limits.ts";
-import { MESSAGE_VERSION } from "../../src/core/messages.ts";
 import { placementOf } from "../../src/core/placement.ts";
 import { ok, refused, type Result } from "../../src/core/refusal.ts";
 import type { Snapshot } from "../../src/core/directory/messages.ts";
@@ -9,6 +8,7 @@ import { DirectoryCopy } from "../../src/http/directory-copy.ts";
 import { TypesCopy } from "../../src/http/types-copy.ts";
 import { KnownPlacement } from "../../src/objects/known-placement.ts";
 import type { Objects } from "../../src/objects/objects.ts";
+import { STAMP } from "../support/ops.ts";
 
 const placement = placementOf(4);
 const HOUR_MS = 3_600_000;
@@ -23,7 +23,7 @@ class Fixture {
 
   constructor() {
     const objects = { directory: () => ({ snapshot: () => this.#ask() }) } as unknown as Objects;
-    const envelope = { version: MESSAGE_VERSION, placement };
+    const envelope = { ...STAMP, placement };
     this.copy = new DirectoryCopy(
       {
         objects,

@@ -2,7 +2,6 @@ import { runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, test } from "vitest";
 import type * as z from "zod";
 import type { partRoutes } from "../../src/http/contract/part-routes.ts";
-import { MESSAGE_VERSION } from "../../src/core/messages.ts";
 import { placementOf } from "../../src/core/placement.ts";
 import { configOf } from "../../src/env.ts";
 import { begun, claim, committed, freshName } from "../suites/conformance/leases.ts";
@@ -12,6 +11,7 @@ import { Api, env, startDeployment } from "../support/workerd/api.ts";
 import { restartObjects } from "../support/workerd/restart.ts";
 import { saveDirectory } from "../support/workerd/save-directory.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
+import { STAMP } from "../support/ops.ts";
 
 type Part = z.infer<(typeof partRoutes)["getPart"]["responses"][200]["schema"]>["part"];
 type Reconciliation = z.infer<(typeof partRoutes)["reconcilePart"]["responses"][200]["schema"]>;
@@ -25,7 +25,7 @@ beforeEach(async () => {
 const reason = "restored from a backup";
 /** A point that no part of this deployment has. */
 const seen = { incarnation: 99 * 16 ** 6, position: 1_000_000_000 };
-const envelope = () => ({ version: MESSAGE_VERSION, placement: placementOf(configOf(env).initialShards) });
+const envelope = () => ({ ...STAMP, placement: placementOf(configOf(env).initialShards) });
 const loseShard = (index: number) =>
   stubsOf(env)
     .shard(index)

@@ -40,7 +40,7 @@ describe("the placement that an isolate knows", () => {
       const objects = objectsOf(stubs as never, configOf(env), [known]);
       const asked =
         kind === "shard" ? objects.shard(0) : kind === "ledger" ? objects.ledger("1") : objects.directory();
-      expect(await asked.part({ version: 1, placement: known.current })).toMatchObject({ ok: false });
+      expect(await asked.part({ placement: known.current })).toMatchObject({ ok: false });
       expect(known.shards).toBe(9);
     }
   });

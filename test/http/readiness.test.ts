@@ -2,12 +2,12 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { readConfig } from "../../src/config.ts";
 import { noIdentities } from "../../src/core/identities/identities.ts";
 import type { Cell } from "../../src/core/directory/messages.ts";
-import { MESSAGE_VERSION } from "../../src/core/messages.ts";
 import { ok, refused } from "../../src/core/refusal.ts";
 import { Readiness } from "../../src/http/readiness.ts";
 import type { Objects } from "../../src/objects/objects.ts";
 import type { ProjectionHealth } from "../../src/projections/health.ts";
 import { env } from "../support/workerd/api.ts";
+import { STAMP } from "../support/ops.ts";
 
 /** Longer than a report is shared. */
 const LATER_MS = 6_000;
@@ -33,7 +33,7 @@ class Fixture {
         LEASEHOLD_EXCHANGE_TIMEOUT_MS: "50",
       }),
       clock: { now: () => this.nowMs, after: () => () => {} },
-      envelope: { version: MESSAGE_VERSION, placement: "" },
+      envelope: { ...STAMP, placement: "" },
       shards: this.shards,
       directory: {
         read: async () => {

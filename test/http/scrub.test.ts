@@ -2,13 +2,13 @@
 import { evictAllDurableObjects, runInDurableObject } from "cloudflare:test";
 import { beforeEach, expect, test } from "vitest";
 import type * as z from "zod";
-import { MESSAGE_VERSION } from "../../src/core/messages.ts";
 import { placementOf } from "../../src/core/placement.ts";
 import { configOf } from "../../src/env.ts";
 import type { scrubRoutes } from "../../src/http/contract/scrub-routes.ts";
 import { applied, begun, committed } from "../suites/conformance/leases.ts";
 import { Api, env, startDeployment } from "../support/workerd/api.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
+import { STAMP } from "../support/ops.ts";
 
 type Status = z.infer<(typeof scrubRoutes)["getScrub"]["responses"][200]["schema"]>;
 
@@ -98,7 +98,7 @@ test("[Z5] a part that has gone back in time refuses, and its record can still b
   await committed(api);
   await scrub("shard-0");
   const seen = { incarnation: 99 * 16 ** 6, position: 1_000_000_000 };
-  const envelope = { version: MESSAGE_VERSION, placement: placementOf(configOf(env).initialShards) };
+  const envelope = { ...STAMP, placement: placementOf(configOf(env).initialShards) };
   await stubsOf(env)
     .shard(0)
     .settle({ ...envelope, seen, keys: [] });

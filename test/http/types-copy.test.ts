@@ -2,14 +2,15 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { DeclaredTypes, KnownTypes, TypeSet, UseTypes } from "../../src/core/directory/messages.ts";
 import { defaultLimits } from "../../src/core/limits.ts";
-import { MESSAGE_VERSION, type Envelope } from "../../src/core/messages.ts";
+import type { Envelope } from "../../src/core/messages.ts";
 import { placementOf } from "../../src/core/placement.ts";
 import { ok, refused, type Result } from "../../src/core/refusal.ts";
 import { Types, type TypeEntry, type TypeKind } from "../../src/core/types/types.ts";
 import { TypesCopy, type StoredType, type TypeReference } from "../../src/http/types-copy.ts";
 import type { Objects } from "../../src/objects/objects.ts";
+import { STAMP } from "../support/ops.ts";
 
-const envelope = (): Envelope => ({ version: MESSAGE_VERSION, placement: placementOf(4) });
+const envelope = (): Envelope => ({ ...STAMP, placement: placementOf(4) });
 const rule = { form: "plain", script: "single", case: "folded" } as const;
 
 const entry = (name: string, number: number, isInUse = false, kind: TypeKind = "bucket"): TypeEntry => ({

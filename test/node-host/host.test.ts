@@ -1,14 +1,17 @@
-/** The host as a whole: an object whose write fails, and one with unknown tables. */
+/** The host as a whole: an object whose write fails, one with unknown tables, and unknown messages. */
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { v4 as newUuid } from "uuid";
 import type { Ports } from "../../src/core/ports.ts";
+import { FORMAT } from "../../src/core/formats.ts";
+import { directoryMethods, ledgerMethods, shardMethods } from "../../src/core/methods.ts";
 import { META_TABLE } from "../../src/core/meta.ts";
 import { Host } from "../../src/node-host/host.ts";
 import { MemoryStore } from "../../src/node-host/object-store.ts";
 import { SqliteDatabase } from "../../src/node-host/sqlite-database.ts";
 import { TestClock } from "../../src/testing/clock.ts";
 import { makeKeys } from "../../src/testing/keys.ts";
+import { STAMP } from "../support/ops.ts";
 
 test("[B5] an instance that ends itself is logged without names, and another one goes on", async () => {
   const secret = randomBytes(32).toString("hex");
@@ -72,7 +75,7 @@ test("an object whose tables need newer code refuses all calls, and names the re
   const shard = store("shard-0").database;
   shard.all(META_TABLE);
   shard.all("INSERT INTO meta (name, value) VALUES ('object_name', 'shard-0')");
-  shard.all(`INSERT INTO meta (name, value) VALUES ('tables', '{"steps":9,"needs":8}')`);
+  shard.all(`INSERT INTO meta (name, value) VALUES ('tables', '{"steps":9,"format":8}')`);
   store("shard-0").alarmAtMs = clock.now();
   const host = new Host({
     clock,
@@ -100,6 +103,33 @@ test("an object whose tables need newer code refuses all calls, and names the re
   await expect.poll(() => lines.map(([event]) => event)).toContain("alarm_failed");
   expect(store("shard-0").alarmAtMs).not.toBeNull();
   expect(shard.all("SELECT name FROM sqlite_schema WHERE type = 'table'")).toEqual([{ name: "meta" }]);
+  host.close();
+  clock.stop();
+});
+
+test("[M9] every object refuses a message in a format that its code does not speak", async () => {
+  const clock = new TestClock();
+  const host = new Host({
+    clock,
+    log: () => {},
+    variables: { LEASEHOLD_SIGNING_SECRET: randomBytes(32).toString("hex"), LEASEHOLD_SHARDS: "1" },
+    store: () => new MemoryStore(),
+    d1: new SqliteDatabase(),
+  });
+  const { CELL_LEDGER, CLAIM_SHARD, DIRECTORY } = host.env;
+  const objects = [
+    [CELL_LEDGER.getByName("cell-1"), ledgerMethods],
+    [CLAIM_SHARD.getByName("shard-0"), shardMethods],
+    [DIRECTORY.getByName("directory"), directoryMethods],
+  ] as const;
+  const message = { ...STAMP, format: FORMAT + 1, placement: "" };
+  for (const [stub, methods] of objects)
+    for (const method of Object.keys(methods)) {
+      const answer = await (stub as unknown as Record<string, (sent: object) => Promise<object>>)[method]?.(
+        message,
+      );
+      expect(answer, method).toMatchObject({ ok: false, refusal: { reason: "FORMAT_UNKNOWN" }, ...STAMP });
+    }
   host.close();
   clock.stop();
 });

@@ -6,7 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { beforeEach, describe, expect, test } from "vitest";
 import { directorySchema } from "../../src/core/directory/schema.ts";
 import { ledgerSchema } from "../../src/core/ledger/schema.ts";
-import { migrate } from "../../src/core/tables.ts";
+import { migrate } from "../support/migrate.ts";
 import { shardSchema } from "../../src/core/shard/schema.ts";
 import { NodeSql } from "../../src/node-host/node-sql.ts";
 import { inPart, PartTables } from "../../src/node-host/part-tables.ts";

@@ -2,12 +2,12 @@ import { evictAllDurableObjects, runInDurableObject } from "cloudflare:test";
 import { env as anyEnv } from "cloudflare:workers";
 import { v4 as uuid } from "uuid";
 import type { Result } from "../../src/core/refusal.ts";
-import { MESSAGE_VERSION, type Told } from "../../src/core/messages.ts";
+import type { Told } from "../../src/core/messages.ts";
 import { placementOf } from "../../src/core/placement.ts";
 import { configOf, type Env } from "../../src/env.ts";
 import type { TestObjects } from "../suites/protocol/calls.ts";
 import { HOLDS } from "../support/holds.ts";
-import { operator } from "../support/ops.ts";
+import { operator, STAMP } from "../support/ops.ts";
 import { resetAll } from "../support/workerd/reset-all.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
 
@@ -30,7 +30,7 @@ export async function startObjects(): Promise<TestObjects> {
   await resetAll(env);
   const objects = stubsOf(env);
   const envelope = {
-    version: MESSAGE_VERSION,
+    ...STAMP,
     placement: placementOf(configOf(env).initialShards),
     operator,
   };
@@ -54,7 +54,7 @@ export async function startObjects(): Promise<TestObjects> {
         getLease: (request) => plain(stub.getLease(request)),
         listLeases: (request) => plain(stub.listLeases(request)),
         authorize: (request) => plain(stub.authorize(request)),
-        inquire: (message) => stub.inquire(message),
+        inquire: (message) => plain(stub.inquire(message)),
         pull: (message) => plain(stub.pull(message)),
         maintain: (message) => plain(stub.maintain(message)),
         status: (message) => plain(stub.status(message)),
@@ -66,8 +66,8 @@ export async function startObjects(): Promise<TestObjects> {
     shard: (index) => {
       const stub = objects.shard(index);
       return {
-        exchange: (message) => stub.exchange(message),
-        settle: (message) => stub.settle(message),
+        exchange: (message) => plain(stub.exchange(message)),
+        settle: (message) => plain(stub.settle(message)),
         lookup: (message) => plain(stub.lookup(message)),
         listRecords: (message) => plain(stub.listRecords(message)),
         digestRecords: (message) => plain(stub.digestRecords(message)),
@@ -81,8 +81,8 @@ export async function startObjects(): Promise<TestObjects> {
   };
 }
 
-/** Leaves out what an answer tells about histories, so that answers can be compared. */
+/** Leaves out what an answer tells about its object, so that answers can be compared. */
 async function plain<T>(answer: Promise<Result<T> & Told>): Promise<Result<T>> {
-  const { point: _, shards: __, ...reply } = await answer;
+  const { point: _, shards: __, speaks: ___, format: ____, ...reply } = await answer;
   return reply;
 }

@@ -3,12 +3,12 @@ import { env as bindings } from "cloudflare:workers";
 import { expect } from "vitest";
 import type { OperatorCall } from "../../src/core/messages.ts";
 import type { Result } from "../../src/core/refusal.ts";
-import { MESSAGE_VERSION, type Lease, type Outcome, type SettableState } from "../../src/core/messages.ts";
+import type { Lease, Outcome, SettableState } from "../../src/core/messages.ts";
 import { placementOf } from "../../src/core/placement.ts";
 import { configOf, type Env } from "../../src/env.ts";
 import { objectsOf } from "../../src/objects/objects.ts";
 import { wallClock } from "../../src/runtime.ts";
-import { beginRequest, decideRequest, operator } from "../support/ops.ts";
+import { beginRequest, decideRequest, operator, STAMP } from "../support/ops.ts";
 import { d1Tables } from "../rigs/faults/d1-names.ts";
 import { saveObject } from "../support/workerd/save-object.ts";
 import { restartObjects } from "../support/workerd/restart.ts";
@@ -18,7 +18,7 @@ import { stubsOf } from "../support/workerd/stubs.ts";
 export const env = bindings as unknown as Env & { TEST_MIGRATIONS: D1Migration[] };
 
 export const envelope = (): OperatorCall => ({
-  version: MESSAGE_VERSION,
+  ...STAMP,
   placement: placementOf(configOf(env).initialShards),
   operator,
 });

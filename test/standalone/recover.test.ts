@@ -164,7 +164,7 @@ test("--salvage copies the parts that can be read, and names the others", async 
 });
 
 describe("tables that need newer code", () => {
-  const NEWER = '{"steps":9,"needs":8}';
+  const NEWER = '{"steps":9,"format":8}';
 
   function setTables(state: string, part: string, value: string): void {
     const database = new DatabaseSync(databaseAt(state));
@@ -183,7 +183,7 @@ describe("tables that need newer code", () => {
     const [row] = left.prepare(`SELECT value FROM "cell-2/meta" WHERE name = 'tables'`).all();
     left.close();
     expect(row).toEqual({ value: NEWER });
-    setTables(state, "cell-2", '{"steps":1,"needs":1}');
+    setTables(state, "cell-2", '{"steps":1,"format":1}');
     await serving(state, async (server) => expect(await lookUp(server, "early")).toBe(200));
   });
 

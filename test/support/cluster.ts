@@ -4,7 +4,7 @@ import { Directory } from "../../src/core/directory/directory.ts";
 import { directoryMethods, ledgerMethods, type Peers, shardMethods } from "../../src/core/methods.ts";
 import { Ledger } from "../../src/core/ledger/ledger.ts";
 import { defaultLimits, type Limits } from "../../src/core/limits.ts";
-import { MESSAGE_VERSION, type Envelope, type OperatorCall } from "../../src/core/messages.ts";
+import type { Envelope, OperatorCall } from "../../src/core/messages.ts";
 import type { Calls, MethodList } from "../../src/core/method.ts";
 import { placementOf } from "../../src/core/placement.ts";
 import type { Ports } from "../../src/core/ports.ts";
@@ -13,7 +13,7 @@ import type { Answer } from "../../src/objects/interceptor.ts";
 import { callsOf } from "./calls-of.ts";
 import { copied } from "./copied.ts";
 import { NodeSql } from "./node-sql.ts";
-import { operator } from "./ops.ts";
+import { operator, STAMP } from "./ops.ts";
 import { VirtualClock } from "./virtual-clock.ts";
 
 /** One message between two objects, as the fault hook gets it. */
@@ -93,7 +93,7 @@ export class Cluster {
   private constructor(shards: number, limits: Partial<Limits>) {
     // Decisions are sent at once, so that a test can count messages without letting time pass.
     this.limits = { ...defaultLimits, decisionWaitMs: 0, ...limits };
-    this.envelope = { version: MESSAGE_VERSION, placement: placementOf(shards), operator };
+    this.envelope = { ...STAMP, placement: placementOf(shards), operator };
     this.directory = new Node("directory", (node) => new Directory(this.#ports(node), this.limits));
   }
 

@@ -10,6 +10,7 @@ import type {
   OpKind,
   Outcome,
 } from "../../src/core/messages.ts";
+import { FORMAT, type Stamp } from "../../src/core/formats.ts";
 import { shardOf, shardsOf } from "../../src/core/placement.ts";
 import {
   bucketType,
@@ -20,6 +21,9 @@ import {
   type SourceTypeName,
   type SubjectTypeName,
 } from "./types.ts";
+
+/** What callers in tests add to the messages that they send without an interceptor (M9). */
+export const STAMP: Stamp = { speaks: FORMAT, format: FORMAT };
 
 /** An op as a test writes it, with the names of the shipped types. */
 export interface OpSpec {

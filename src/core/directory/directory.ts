@@ -12,7 +12,7 @@ import {
   type PartStatus,
   type Told,
 } from "../messages.ts";
-import { migrate } from "../tables.ts";
+import { Tables } from "../tables.ts";
 import type { DirectoryMetrics } from "../metrics/messages.ts";
 import type { Ports } from "../ports.ts";
 import { changedMeanwhile, ok, refused, type Refusal, type Result } from "../refusal.ts";
@@ -29,7 +29,7 @@ import type {
 import type { BeginOperation, EndOperation, EndRestore } from "../operations/messages.ts";
 import type { Operation, OperationSet } from "../operations/operations.ts";
 import { shardsOf } from "../placement.ts";
-import { placementMismatch, refuseVersion } from "../placement-guard.ts";
+import { placementMismatch } from "../placement-guard.ts";
 import type { WritePoint } from "../write-points.ts";
 import { cellsOf, type IdentitySet } from "../identities/identities.ts";
 import { cellState, keyState } from "./audited.ts";
@@ -427,6 +427,10 @@ export class Directory implements DirectoryCalls {
     });
   }
 
+  get tables(): Tables {
+    return this.#part.tables;
+  }
+
   /** What an answer tells besides its content. To be called when the answer is complete. */
   told(): Told {
     const { point } = this.#part.history;
@@ -485,7 +489,7 @@ export class Directory implements DirectoryCalls {
   async #answerAlways<T>(message: Envelope, work: () => Promise<Result<T>>): Promise<Result<T>> {
     // A directory that went back may have an older placement than all others (G2), noticed or not.
     const mayBeLost = this.#part.history.isLost || this.#hasFewerShards(message);
-    const refusal = refuseVersion(message) ?? (mayBeLost ? undefined : this.#refusePlacement(message));
+    const refusal = mayBeLost ? undefined : this.#refusePlacement(message);
     if (refusal !== undefined) return { ok: false, refusal };
     // A loss that another message has noticed may not be durable yet (H4).
     if (this.#part.history.isLost) await this.#part.ports.sql.flush();
@@ -526,7 +530,6 @@ export class Directory implements DirectoryCalls {
    */
   async #refusalOf(message: Envelope & CopiedPositions): Promise<Refusal | undefined> {
     const refusal =
-      refuseVersion(message) ??
       this.#part.history.refuse(message.seen, "a caller") ??
       this.#refuseOlderTypes(message) ??
       this.#refuseOlderGrowth(message) ??
@@ -633,7 +636,7 @@ type DirectoryPart = ReturnType<typeof makePart>;
 
 /** Makes the parts in their order. One that needs a later one does not compile, except in a closure. */
 function makePart(ports: Ports, limits: Limits) {
-  migrate(ports.sql, directorySchema);
+  const tables = new Tables(ports, directorySchema);
   const startedAtMs = ports.clock.now();
   const store = new DirectoryStore(ports.sql);
   const history = new History(ports, "the directory", store.position);
@@ -646,7 +649,7 @@ function makePart(ports: Ports, limits: Limits) {
     () => history.madeDurable(store.position),
   );
   const audit = new Audit(ports, limits, "the directory");
-  const part = { ports, limits, startedAtMs, store, history, commits, audit };
+  const part = { ports, tables, limits, startedAtMs, store, history, commits, audit };
   return { ...part, slots: new VerificationSlots(part), reconciler: new DirectoryReconciler(part) };
 }
 

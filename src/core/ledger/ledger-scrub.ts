@@ -2,14 +2,7 @@ import { ask } from "../ask.ts";
 import { fanOut } from "../fan-out.ts";
 import type { Limits } from "../limits.ts";
 import type { Ports } from "../ports.ts";
-import {
-  MESSAGE_VERSION,
-  type CheckHolds,
-  type HeldExecution,
-  type Op,
-  type ScrubKind,
-  type ScrubStep,
-} from "../messages.ts";
+import { type CheckHolds, type HeldExecution, type Op, type ScrubKind, type ScrubStep } from "../messages.ts";
 import type { Peers } from "../methods.ts";
 import { ok, type Refusal, type Result } from "../refusal.ts";
 import { nothingChecked, type NewFinding, type ScrubCursor, type ScrubProgress } from "../scrub/scrub.ts";
@@ -184,7 +177,6 @@ export class LedgerScrub {
   ): Promise<Refusal | undefined> {
     const seen = this.#part.links.points.get(shard);
     const message: CheckHolds = {
-      version: MESSAGE_VERSION,
       placement,
       ...(seen === undefined ? {} : { seen }),
       cell: this.#part.cell,

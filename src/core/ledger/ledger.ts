@@ -44,7 +44,7 @@ import type {
   PlacedLease,
 } from "../messages.ts";
 import { History } from "../history.ts";
-import { migrate } from "../tables.ts";
+import { Tables } from "../tables.ts";
 import { watch } from "../metrics/counts.ts";
 import { Histogram } from "../metrics/histogram.ts";
 import { LedgerCounters } from "../metrics/ledger-counters.ts";
@@ -475,6 +475,10 @@ export class Ledger implements LedgerCalls {
     return this.#answer(message, async () => this.#durable(await this.#part.scrub.step(message)));
   }
 
+  get tables(): Tables {
+    return this.#part.tables;
+  }
+
   /** What an answer tells besides its content. To be called when the answer is complete. */
   told(): Told {
     const { point } = this.#part.history;
@@ -606,7 +610,7 @@ function makePart(cell: string, platform: Ports, limits: Limits, peers: Pick<Pee
       platform.halt(reason);
     },
   };
-  migrate(ports.sql, ledgerSchema);
+  const tables = new Tables(ports, ledgerSchema);
   const startedAtMs = ports.clock.now();
   const beginDurations = new Histogram(ports.clock);
   const decisionDurations = new Histogram(ports.clock);
@@ -642,6 +646,7 @@ function makePart(cell: string, platform: Ports, limits: Limits, peers: Pick<Pee
   const leases = new LedgerScrub(part);
   return {
     ...part,
+    tables,
     startedAtMs,
     beginDurations,
     decisionDurations,

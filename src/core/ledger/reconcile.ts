@@ -5,7 +5,6 @@ import { abovePoints, MAX_BELIEVED, POSITION_MARGIN, type History } from "../his
 import type { Limits } from "../limits.ts";
 import {
   heldAs,
-  MESSAGE_VERSION,
   type BeginRequest,
   type CellState,
   type HeldOp,
@@ -174,7 +173,6 @@ export class LedgerReconciler {
     after: ListHolds["after"],
   ): Promise<Answer<HoldPage>> {
     const message: ListHolds = {
-      version: MESSAGE_VERSION,
       placement,
       cell: this.#part.cell,
       after,

@@ -3,7 +3,6 @@ import { ask } from "../ask.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import {
-  MESSAGE_VERSION,
   type ApproveRemoval,
   type Caller,
   type CellClaims,
@@ -196,7 +195,6 @@ export class Removal {
     { placement, operator }: RemovalStep,
   ): Promise<Result<null>> {
     const decided = await this.#part.decisions.decide({
-      version: MESSAGE_VERSION,
       placement,
       caller: callerOf(operator),
       requestId: operator.requestId,
@@ -245,7 +243,6 @@ export class Removal {
     const { batchOps, scanRows, exchangeTimeoutMs } = this.#part.limits;
     const seen = this.#part.links.points.get(shard);
     const message: ListCellClaims = {
-      version: MESSAGE_VERSION,
       placement,
       ...(seen === undefined ? {} : { seen }),
       cell: this.#part.cell,
@@ -270,7 +267,6 @@ export class Removal {
     const ops = this.#fitting(listed);
     const lease = this.#part.ports.randomness.uuid();
     const begun = await this.#part.begins.begin({
-      version: MESSAGE_VERSION,
       placement,
       caller: callerOf(operator),
       requestId: operator.requestId,

@@ -2,7 +2,6 @@ import { ask } from "../ask.ts";
 import { fanOut, Semaphore } from "../fan-out.ts";
 import type { Limits } from "../limits.ts";
 import {
-  MESSAGE_VERSION,
   type BucketKey,
   type Decision,
   type Envelope,
@@ -267,7 +266,7 @@ export class ShardLinks {
 
   #envelope(shard: number, placement: Placement): Envelope {
     const seen = this.#points.get(shard);
-    return { version: MESSAGE_VERSION, placement, ...(seen === undefined ? {} : { seen }) };
+    return { placement, ...(seen === undefined ? {} : { seen }) };
   }
 
   /**

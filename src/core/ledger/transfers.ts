@@ -86,9 +86,8 @@ export class Transfers {
     const isChecked = switchBackOf === undefined || isRunning;
     const over = isChecked ? undefined : this.#switchBackRefusal(request, switchBackOf);
     if (over !== undefined) return { ok: false, refusal: over };
-    const { version, placement, seen, shards, traces, caller, requestId } = request;
+    const { placement, seen, shards, traces, caller, requestId } = request;
     return ok({
-      version,
       placement,
       ...(seen === undefined ? {} : { seen }),
       ...(shards === undefined ? {} : { shards }),
@@ -209,9 +208,8 @@ export class Transfers {
     // Shards may know of a decision that this ledger has lost.
     const unready = (await this.#part.links.compare()) ?? (await this.#precommit(call));
     if (unready !== undefined) return this.#undecided(call, { ok: false, refusal: unready });
-    const { version, placement, caller, requestId, reason, traces } = call;
+    const { placement, caller, requestId, reason, traces } = call;
     const request: DecideRequest = {
-      version,
       placement,
       caller,
       requestId,

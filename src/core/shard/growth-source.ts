@@ -12,7 +12,7 @@ import type {
 } from "../growth/messages.ts";
 import type { History } from "../history.ts";
 import type { Limits } from "../limits.ts";
-import { MESSAGE_VERSION, type BucketKey, type HandedOver, type HistoryPoint } from "../messages.ts";
+import type { BucketKey, HandedOver, HistoryPoint } from "../messages.ts";
 import type { Peers } from "../methods.ts";
 import { deleteMeta, readMeta, writeMeta } from "../meta.ts";
 import { placementOf, shardOf } from "../placement.ts";
@@ -450,7 +450,6 @@ export class GrowthSource {
     isComplete: boolean,
   ): Receive {
     return {
-      version: MESSAGE_VERSION,
       placement: placementOf(isFenced ? to : from),
       ...(seen === null ? {} : { seen }),
       growth: { id, from, to, position },

@@ -3,7 +3,6 @@ import { fanOut } from "../fan-out.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import {
-  MESSAGE_VERSION,
   type BucketKey,
   type HeldKey,
   type HistoryPoint,
@@ -140,7 +139,6 @@ export class Inquirer {
     }));
     const seen = this.#part.log.ledgerPoint(cell);
     const message: Inquiry = {
-      version: MESSAGE_VERSION,
       placement,
       ...(seen === undefined ? {} : { seen }),
       ...sharedTraces([traces]),

@@ -85,9 +85,8 @@ export class ShardReconciler {
     return ok({ status: this.#part.history.status, lost, unreachable });
   }
 
-  async #askLedgers({ version, placement, cells, seen }: ReconcileShard): Promise<Findings> {
+  async #askLedgers({ placement, cells, seen }: ReconcileShard): Promise<Findings> {
     const message: KnowledgeRequest = {
-      version,
       placement,
       shard: this.#part.index,
       point: this.#part.history.point ?? null,
@@ -127,13 +126,11 @@ export class ShardReconciler {
    * Names that this shard has lost may be missing on shards to which it has handed over. So it accepts no
    * loss while one of these is complete, and would give them to anybody (G7).
    */
-  async #refuseWhileComplete({ version, placement }: ReconcileShard): Promise<Refusal | undefined> {
+  async #refuseWhileComplete({ placement }: ReconcileShard): Promise<Refusal | undefined> {
     const { index, limits, ports, peers, source } = this.#part;
     const answers = await fanOut(source.newShards, limits.fanOut, async (shard) => ({
       part: `shard-${shard}`,
-      answer: await ask(ports.clock, limits.exchangeTimeoutMs, () =>
-        peers.shard(shard).part({ version, placement }),
-      ),
+      answer: await ask(ports.clock, limits.exchangeTimeoutMs, () => peers.shard(shard).part({ placement })),
     }));
     const complete: string[] = [];
     for (const { part, answer } of answers) {

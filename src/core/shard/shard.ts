@@ -3,7 +3,6 @@ import { GroupCommit } from "../group-commit.ts";
 import { keyHash } from "../key-hash.ts";
 import type { Limits } from "../limits.ts";
 import {
-  MESSAGE_VERSION,
   type BucketKey,
   type CellClaimCounts,
   type CheckHolds,
@@ -55,7 +54,7 @@ import {
 } from "../messages.ts";
 import { ask } from "../ask.ts";
 import { fanOut } from "../fan-out.ts";
-import { migrate } from "../tables.ts";
+import { Tables } from "../tables.ts";
 import { Histogram } from "../metrics/histogram.ts";
 import type { ShardMetrics } from "../metrics/messages.ts";
 import { ShardCounters } from "../metrics/shard-counters.ts";
@@ -147,8 +146,8 @@ export class Shard implements ShardCalls {
   readonly #part: ShardPart;
   #waking: Promise<unknown> | undefined;
 
-  constructor(index: number, ports: Ports, limits: Limits, peers: Peers, log = openLog(ports, limits)) {
-    this.#part = makePart(index, ports, limits, peers, log, (confirmed, adopt) =>
+  constructor(index: number, ports: Ports, limits: Limits, peers: Peers, logOf = readLog) {
+    this.#part = makePart(index, ports, limits, peers, logOf, (confirmed, adopt) =>
       this.#changePlacement(confirmed, adopt),
     );
   }
@@ -215,6 +214,10 @@ export class Shard implements ShardCalls {
   #movingOf({ decisions }: Exchange): string[] {
     const leases = decisions.flatMap(({ lease, transfer }) => (transfer === undefined ? [] : [lease]));
     return leases.length === 0 ? [] : this.#part.transfers.moving(leases);
+  }
+
+  get tables(): Tables {
+    return this.#part.tables;
   }
 
   /** What an answer tells besides its content. To be called when the answer is complete. */
@@ -702,8 +705,7 @@ export class Shard implements ShardCalls {
   /** Does some of the work of a growth: copies names, hands them over, or deletes those that have moved. */
   async growStep(message: GrowthStep): Promise<Result<GrowthProgress>> {
     const { growth } = message;
-    if (growth?.phase === "aborted" && this.#part.target.hasOnlyCopies)
-      return this.#dropCopies(message, growth);
+    if (growth?.phase === "aborted" && this.#part.target.hasOnlyCopies) return this.#dropCopies(growth);
     // A step after the cut may have either placement, and may change that of this shard.
     const isCut = growth?.phase === "cut";
     const { placement = message.placement } = isCut ? this.#part.placementGuard : message;
@@ -721,9 +723,8 @@ export class Shard implements ShardCalls {
    * Drops the copies that an aborted growth has sent here (G1). The alarm deletes what is left. If it was
    * lost, the next messages of the cron do (M3).
    */
-  async #dropCopies(message: GrowthStep, growth: AbortedGrowth): Promise<Result<GrowthProgress>> {
-    const refusal = await this.#part.placementGuard.begin(message);
-    if (refusal !== undefined) return { ok: false, refusal };
+  async #dropCopies(growth: AbortedGrowth): Promise<Result<GrowthProgress>> {
+    await this.#part.placementGuard.begin();
     const weight = WIPE_ROWS;
     const dropped = await this.#part.commits.submit("clean", () => this.#part.target.abort(growth), {
       weight,
@@ -751,16 +752,16 @@ export class Shard implements ShardCalls {
   async receive(message: Receive): Promise<Result<Received>> {
     const sender = `shard ${message.source}`;
     const { growth, seen, placement } = message;
-    const unknown = await this.#part.placementGuard.begin(message);
+    await this.#part.placementGuard.begin();
     // Before the cut, this shard has nothing but copies, so it can get what it has lost again.
     const isReplaceable =
       this.#part.placementGuard.placement === undefined && placement === placementOf(growth.from);
     const hasSeen = seen === undefined || this.#part.history.includes(seen);
-    if (unknown === undefined && isReplaceable && !hasSeen && !this.#part.history.isLost) {
+    if (isReplaceable && !hasSeen && !this.#part.history.isLost) {
       await this.#part.ports.sql.flush();
       return ok({ state: "unknown", point: this.#point, seen: null });
     }
-    const refusal = unknown ?? this.#part.history.refuse(seen, sender);
+    const refusal = this.#part.history.refuse(seen, sender);
     if (refusal !== undefined) {
       if (this.#part.history.isLost) await this.#part.ports.sql.flush();
       return { ok: false, refusal };
@@ -825,7 +826,7 @@ export class Shard implements ShardCalls {
   #wakeSources(): void {
     const { placement } = this.#part.placementGuard;
     if (placement === undefined || this.#waking !== undefined) return;
-    const message = { version: MESSAGE_VERSION, placement, newShard: this.#part.index };
+    const message = { placement, newShard: this.#part.index };
     const { inquiryTimeoutMs, fanOut: width } = this.#part.limits;
     this.#waking = fanOut(this.#part.target.missingSources, width, async (source) => {
       const answer = await ask(this.#part.ports.clock, inquiryTimeoutMs, () =>
@@ -936,20 +937,17 @@ export class Shard implements ShardCalls {
   }
 }
 
-/** Brings the tables of a shard up to date, and reads its log. Only tests set the number of its slots. */
-export function openLog(
-  { sql, clock }: Pick<Ports, "sql" | "clock">,
-  limits: Limits,
-  slots?: number,
-): ShardLog {
-  migrate(sql, shardSchema);
-  return new ShardLog(sql, clock, limits, slots);
-}
+/** Reads the log of a shard. Only the simulator sets another one. */
+type LogOf = (ports: Ports, limits: Limits) => ShardLog;
+
+const readLog: LogOf = ({ sql, clock }, limits) => new ShardLog(sql, clock, limits);
 
 type ShardPart = ReturnType<typeof makePart>;
 
 /** Makes the parts in their order. One that needs a later one does not compile, except in a closure. */
-function makePart(index: number, ports: Ports, limits: Limits, peers: Peers, log: ShardLog, change: Change) {
+function makePart(index: number, ports: Ports, limits: Limits, peers: Peers, logOf: LogOf, change: Change) {
+  const tables = new Tables(ports, shardSchema);
+  const log = logOf(ports, limits);
   const startedAtMs = ports.clock.now();
   const counters = new ShardCounters();
   const exchangeDurations = new Histogram(ports.clock);
@@ -1033,7 +1031,7 @@ function makePart(index: number, ports: Ports, limits: Limits, peers: Peers, log
   const rows = new ShardScrub(part);
   const scrub = new Scrub(ports, limits, history, (cursor, step) => rows.check(cursor, step));
   const counts = { startedAtMs, counters, exchangeDurations };
-  return { ...part, ...counts, isFull, serves, reader, digests, sweeper, reconciler, scrub };
+  return { ...part, tables, ...counts, isFull, serves, reader, digests, sweeper, reconciler, scrub };
 }
 
 /** A growth that this shard has missed, because it went back in time. The names are handed over already. */

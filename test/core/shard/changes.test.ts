@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { Result } from "../../../src/core/refusal.ts";
 import type { Change, ChangesPage, Outcome } from "../../../src/core/messages.ts";
-import { migrate } from "../../../src/core/tables.ts";
+import { migrate } from "../../support/migrate.ts";
 import { changesPage } from "../../../src/core/shard/changes-page.ts";
 import { shardSchema } from "../../../src/core/shard/schema.ts";
 import { ShardLog } from "../../../src/core/shard/shard-log.ts";

@@ -12,7 +12,7 @@ import type {
 } from "../../../src/core/messages.ts";
 import { ok } from "../../../src/core/refusal.ts";
 import type { ClaimReads } from "../../../src/core/shard/read-queue.ts";
-import { migrate } from "../../../src/core/tables.ts";
+import { migrate } from "../../support/migrate.ts";
 import { shardSchema } from "../../../src/core/shard/schema.ts";
 import { ChangeCounts } from "../../../src/core/shard/change-counts.ts";
 import { DigestReader } from "../../../src/core/shard/digest-records.ts";

@@ -3,7 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import type { Result } from "../../../src/core/refusal.ts";
 import type { BucketKey, FoundNames } from "../../../src/core/messages.ts";
-import { migrate } from "../../../src/core/tables.ts";
+import { migrate } from "../../support/migrate.ts";
 import { findStatement, lastVisitedStatement } from "../../../src/core/shard/store.ts";
 import { shardSchema } from "../../../src/core/shard/schema.ts";
 import { Cluster } from "../../support/cluster.ts";

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { describe, expect, test } from "vitest";
 import type { Limits } from "../../../src/core/limits.ts";
 import type { HoldPosition, OpKind } from "../../../src/core/messages.ts";
-import { migrate } from "../../../src/core/tables.ts";
+import { migrate } from "../../support/migrate.ts";
 import { FIRST_HOLD, type EntryPage, type HeldEntry } from "../../../src/core/shard/held-names.ts";
 import { ENTRY_NAMES, nameOf, itemsOf, type StoredEntry } from "../../../src/core/shard/hold-entries.ts";
 import { executionKey, bucketOf, type HoldRow } from "../../../src/core/shard/rows.ts";

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { keyHash } from "../../../src/core/key-hash.ts";
 import type { Result } from "../../../src/core/refusal.ts";
 import type { LookupAnswer, Outcome, Report } from "../../../src/core/messages.ts";
-import { migrate } from "../../../src/core/tables.ts";
+import { migrate } from "../../support/migrate.ts";
 import { reportAfter } from "../../../src/core/shard/report.ts";
 import { shardSchema } from "../../../src/core/shard/schema.ts";
 import { ShardLog } from "../../../src/core/shard/shard-log.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { migrate } from "../../../src/core/tables.ts";
+import { migrate } from "../../support/migrate.ts";
 import { ShardLog } from "../../../src/core/shard/shard-log.ts";
 import { shardSchema } from "../../../src/core/shard/schema.ts";
 import { NodeSql } from "../../support/node-sql.ts";

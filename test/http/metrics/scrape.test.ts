@@ -2,7 +2,6 @@ import { beforeEach, expect, test } from "vitest";
 import { readConfig } from "../../../src/config.ts";
 import { noIdentities } from "../../../src/core/identities/identities.ts";
 import type { Cell } from "../../../src/core/directory/messages.ts";
-import { MESSAGE_VERSION } from "../../../src/core/messages.ts";
 import type { DirectoryMetrics, LedgerMetrics, ShardMetrics } from "../../../src/core/metrics/messages.ts";
 import { ok, refused, type Result } from "../../../src/core/refusal.ts";
 import { Scrape } from "../../../src/http/metrics/scrape.ts";
@@ -12,6 +11,7 @@ import type { GrowthProgress } from "../../../src/core/growth/messages.ts";
 import type { Objects } from "../../../src/objects/objects.ts";
 import { readOpenMetrics, valueOf, type ReadFamily } from "../../support/open-metrics.ts";
 import { env } from "../../support/workerd/api.ts";
+import { STAMP } from "../../support/ops.ts";
 
 const part = { startedAtMs: 1_500, state: "complete" as const, sizeBytes: 4_096, waitingWrites: 2 };
 
@@ -154,7 +154,7 @@ class Fixture {
         LEASEHOLD_EXCHANGE_TIMEOUT_MS: "50",
       }),
       clock: { now: () => this.nowMs, after: () => () => {} },
-      envelope: { version: MESSAGE_VERSION, placement: "" },
+      envelope: { ...STAMP, placement: "" },
       shards: 3,
       directory: {
         view: async () =>

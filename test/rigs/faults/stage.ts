@@ -1,12 +1,12 @@
 /** The steps of the scenarios. Each repeats its call, as a careful caller does, until its answer is clear. */
 import type { Result } from "../../../src/core/refusal.ts";
 import type { ExchangeAnswer, OperatorCall } from "../../../src/core/messages.ts";
-import { MESSAGE_VERSION, type Envelope } from "../../../src/core/messages.ts";
+import type { Envelope } from "../../../src/core/messages.ts";
 import { placementOf, shardOf } from "../../../src/core/placement.ts";
 import type { TypesDocument } from "../../../src/core/types/document.ts";
 import { UNFINISHED } from "../../support/leases.ts";
 import { bucketType } from "../../support/types.ts";
-import { operator, opsOf } from "../../support/ops.ts";
+import { operator, opsOf, STAMP } from "../../support/ops.ts";
 import { Client, type Received } from "./client.ts";
 import { ring, rowsOf, stubOf } from "./objects.ts";
 import type { TestDeployment } from "./test-deployment.ts";
@@ -69,7 +69,7 @@ export class Stage {
   readonly removed = new Set<Cell>();
   readonly #exports = new Map<Cell, object[]>();
   readonly envelope: OperatorCall = {
-    version: MESSAGE_VERSION,
+    ...STAMP,
     placement: placementOf(SHARDS),
     operator,
   };

@@ -1,7 +1,7 @@
 /** Measures the reports that the real log of shards gives to routers. */
 import { keyHash } from "../../../src/core/key-hash.ts";
 import type { Report } from "../../../src/core/messages.ts";
-import { migrate } from "../../../src/core/tables.ts";
+import { migrate } from "../../support/migrate.ts";
 import { shardOf } from "../../../src/core/placement.ts";
 import { reportAfter } from "../../../src/core/shard/report.ts";
 import { shardSchema } from "../../../src/core/shard/schema.ts";

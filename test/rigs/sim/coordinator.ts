@@ -3,36 +3,40 @@ import { directoryMethods, ledgerMethods, type Peers, shardMethods } from "../..
 import { Ledger } from "../../../src/core/ledger/ledger.ts";
 import { defaultLimits, type Limits } from "../../../src/core/limits.ts";
 import type { Result } from "../../../src/core/refusal.ts";
-import {
-  MESSAGE_VERSION,
-  type BucketKey,
-  type Envelope,
-  type OperatorCall,
-  type Told,
-} from "../../../src/core/messages.ts";
+import { type BucketKey, type Envelope, type OperatorCall, type Told } from "../../../src/core/messages.ts";
 import type { Calls, MethodList } from "../../../src/core/method.ts";
 import { placementOf, shardOf, shardsOf } from "../../../src/core/placement.ts";
 import type { HeldNames } from "../../../src/core/shard/held-names.ts";
-import { openLog, Shard } from "../../../src/core/shard/shard.ts";
+import { Shard } from "../../../src/core/shard/shard.ts";
+import { ShardLog } from "../../../src/core/shard/shard-log.ts";
 import { callsOf } from "../../support/calls-of.ts";
-import { operator } from "../../support/ops.ts";
+import { operator, STAMP } from "../../support/ops.ts";
+import type { Stamp } from "../../../src/core/formats.ts";
+import type { Tables } from "../../../src/core/tables.ts";
 import type { Network } from "./network.ts";
-import { Part, type PartContext } from "./part.ts";
+import { Part, type Instance, type PartContext } from "./part.ts";
 import type { Owner } from "./scheduler.ts";
 import type { SimulationSettings } from "./simulation-settings.ts";
 
 type Methods = Record<string, (message: Envelope) => Promise<Result<unknown>>>;
 
 /** Makes answers tell the newest point of the part, as those of the Durable Object do. */
-function telling<T extends { told(): Told }>(part: T, methods: MethodList): T {
+function telling<T extends { tables: Tables; told(): Told }>(part: T, methods: MethodList): T {
   const calls = part as unknown as Methods;
   for (const [name, { tells }] of Object.entries(methods)) {
     const call = calls[name]?.bind(part);
-    if (tells && call !== undefined)
-      calls[name] = async (message) => ({ ...(await call(message)), ...part.told() });
+    if (call !== undefined)
+      calls[name] = (message) =>
+        part.tables.serve(message as Envelope & Stamp, async () => ({
+          ...(await call(message)),
+          ...(tells ? part.told() : {}),
+        }));
   }
   return part;
 }
+
+/** What a part adds to its messages, as a Durable Object does. */
+const stampOf = (self: Owner): Stamp => (self as Instance<{ tables: Tables }>).object.tables.stamp;
 
 /** All objects of one deployment: the production core, over simulated disks, clocks and messages. */
 export class Coordinator {
@@ -53,10 +57,12 @@ export class Coordinator {
     const limits: Limits = { ...defaultLimits, ...settings.limits };
     this.limits = limits;
     this.nowMs = () => context.scheduler.nowMs;
-    this.envelope = { version: MESSAGE_VERSION, placement: placementOf(settings.shards), operator };
+    this.envelope = { ...STAMP, placement: placementOf(settings.shards), operator };
     const peersOf = (self: Owner): Peers => {
       const sent = <List extends MethodList>(methods: List, part: Part<object>): Calls<List> =>
-        callsOf(methods, (method, message) => network.send(self, part, method, message));
+        callsOf(methods, (method, message) =>
+          network.send(self, part, method, { ...message, ...stampOf(self) }),
+        );
       return {
         ledger: (cell) => sent(ledgerMethods, this.ledger(cell)),
         shard: (index) => sent(shardMethods, this.shard(index)),
@@ -69,9 +75,12 @@ export class Coordinator {
     const count = Math.max(settings.shards, ...(settings.growth?.to ?? []));
     this.#newShard = (index) => {
       const shard: Part<Shard> = new Part(`shard ${index}`, context, (ports, self) => {
-        const log = openLog(ports, limits, settings.logRows);
-        this.held.set(shard, log.held);
-        return telling(new Shard(index, ports, limits, peersOf(self), log), shardMethods);
+        const logOf = (): ShardLog => {
+          const log = new ShardLog(ports.sql, ports.clock, limits, settings.logRows);
+          this.held.set(shard, log.held);
+          return log;
+        };
+        return telling(new Shard(index, ports, limits, peersOf(self), logOf), shardMethods);
       });
       return shard;
     };

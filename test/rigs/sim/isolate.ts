@@ -6,6 +6,7 @@ import type { MethodList } from "../../../src/core/method.ts";
 import { TypesCopy } from "../../../src/http/types-copy.ts";
 import { intercept } from "../../../src/objects/interceptor.ts";
 import { DIRECTORY_NAME, ledgerName, shardName } from "../../../src/objects/identity.ts";
+import { KnownFormat } from "../../../src/objects/known-format.ts";
 import { Witness } from "../../../src/objects/witness.ts";
 import { placementOf, shardsOf, type Placement } from "../../../src/core/placement.ts";
 import type { Coordinator } from "./coordinator.ts";
@@ -25,6 +26,7 @@ export class Isolate {
   readonly #owner: Owner;
   readonly #saveTypes: (set: TypeSet) => Promise<Result<number>>;
   #witness = new Witness();
+  #format = new KnownFormat();
   #types: TypesCopy;
   #placement: Placement;
 
@@ -59,6 +61,7 @@ export class Isolate {
   /** Starts an isolate that has seen nothing. */
   restart(): void {
     this.#witness = new Witness();
+    this.#format = new KnownFormat();
     this.#placement = this.#coordinator.envelope.placement;
     this.#types = this.#newCopy();
   }
@@ -70,7 +73,7 @@ export class Isolate {
     const level = (METHODS[kind] as MethodList)[method]?.level ?? "peer";
     const call = { kind, part, method, level, message: message as Envelope };
     const target = { [method]: (sent: Envelope) => this.#network.send(from, to, method, sent) };
-    const reply = (await intercept([this.#witness], call, target)) as Result<T>;
+    const reply = (await intercept([this.#format, this.#witness], call, target)) as Result<T>;
     if (!reply.ok && reply.refusal.reason === "PLACEMENT_MISMATCH") this.#learn(reply.refusal.placement);
     return reply;
   }

@@ -98,9 +98,9 @@ export class Network {
           return arrive(latencyMs, (got) =>
             this.#carryOut(to, got, () => fail("the object was reset"), fail),
           );
-        case "unknown_version":
+        case "unknown_format":
           return arrive(latencyMs, (got) =>
-            deliver({ ...got, message: { ...(got.message as object), version: 99 } }),
+            deliver({ ...got, message: { ...(got.message as object), format: 99 } }),
           );
         case "other_placement":
           return arrive(latencyMs, (got) =>

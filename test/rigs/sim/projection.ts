@@ -4,7 +4,7 @@ import type { AuditAction } from "../../../src/core/audit.ts";
 import type { Cell, MintedKey, TypeSet } from "../../../src/core/directory/messages.ts";
 import type { Growth, GrowthProgress } from "../../../src/core/growth/messages.ts";
 import { limitVariable, type LimitName, type Limits } from "../../../src/core/limits.ts";
-import { MESSAGE_VERSION, type Envelope, type HistoryPoint } from "../../../src/core/messages.ts";
+import type { Envelope, HistoryPoint } from "../../../src/core/messages.ts";
 import type { Placement } from "../../../src/core/placement.ts";
 import { ok, refused, type Result } from "../../../src/core/refusal.ts";
 import type { Operation, OperationSet } from "../../../src/core/operations/operations.ts";
@@ -63,6 +63,7 @@ export interface GrowthModules {
   configOf: (env: object) => { initialShards: number; limits: Limits };
   objectsOf: (env: object, config: object, interceptors: readonly object[]) => SimulatedDriver["objects"];
   KnownPlacement: new (shards: number) => { current: Placement };
+  KnownFormat: new () => object;
   Database: new (env: object, options: object, runtime: object) => object;
 }
 
@@ -356,6 +357,7 @@ export class Cron {
       import("../../../src/projections/directory-copies.ts" as string),
       import("../../../src/projections/mirror.ts" as string),
       import("../../../src/projections/database.ts" as string),
+      import("../../../src/objects/known-format.ts" as string),
       import("../../../src/objects/known-placement.ts" as string),
       import("../../../src/objects/objects.ts" as string),
       import("../../../src/env.ts" as string),
@@ -373,9 +375,9 @@ export class Cron {
     const runtime = { clock, log: this.#context.log };
     const driver = {
       get envelope() {
-        return { version: MESSAGE_VERSION, placement: placement.current };
+        return { placement: placement.current };
       },
-      objects: modules.objectsOf(this.#env, config, [placement]),
+      objects: modules.objectsOf(this.#env, config, [new modules.KnownFormat(), placement]),
       database: new modules.Database(this.#env, {}, runtime),
       limits: config.limits,
       clock,

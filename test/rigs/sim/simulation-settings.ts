@@ -13,7 +13,7 @@ export const messageFaults = [
   "overloaded",
   "reset_before",
   "reset_after",
-  "unknown_version",
+  "unknown_format",
   "other_placement",
 ] as const;
 

@@ -18,7 +18,7 @@ import type { ClaimRow } from "../../../src/core/shard/rows.ts";
 import type { Transfer, TransferCall } from "../../../src/core/transfer/messages.ts";
 import type { TransferSide } from "../../../src/core/transfer/range.ts";
 import { copied } from "../../support/copied.ts";
-import { exchangeOf, operator } from "../../support/ops.ts";
+import { exchangeOf, operator, STAMP } from "../../support/ops.ts";
 import { bucketType } from "../../support/types.ts";
 import type { Cell } from "./cell.ts";
 import { isApplied, throughOf, type LedgerRow } from "./judge/rows.ts";
@@ -585,8 +585,8 @@ const rowOf = ({ type, canonical }: Name): object => ({
 });
 
 /** A shard asks a ledger nothing, and tells it what it has seen of it. */
-const inquiryOf = ({ version, placement }: Envelope, { seen }: ExchangeAnswer): Inquiry => ({
-  version,
+const inquiryOf = ({ placement }: Envelope, { seen }: ExchangeAnswer): Inquiry => ({
+  ...STAMP,
   placement,
   ...(seen === null ? {} : { seen }),
   shard: 0,
