@@ -24,7 +24,7 @@ import { SqliteD1 } from "./d1.ts";
 import type { SqliteDatabase } from "./sqlite-database.ts";
 import type { HostClock } from "./host-clock.ts";
 import type { HostedObject, Sender } from "./hosted-object.ts";
-import { migrate } from "./migrations.ts";
+import { migrateProjection } from "./migrations.ts";
 import { nodeSha256 } from "./node-sha256.ts";
 import { HostedNamespace, type Stubs } from "./namespace.ts";
 import type { ObjectStore } from "./object-store.ts";
@@ -77,7 +77,7 @@ export class Host {
     this.#options = options;
     const portsOf = (name: string, ports: Ports): Ports =>
       logging(name, options.portsOf?.(name, ports) ?? ports);
-    migrate(options.d1);
+    migrateProjection(options.d1);
     this.#d1 = new SqliteD1(options.d1);
     const context = { ...options, alarms: this.#alarms };
     this.#namespaces = {

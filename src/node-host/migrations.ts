@@ -1,94 +1,12 @@
+import { migrationNames } from "../projections/migrations.ts";
 import type { SqliteDatabase } from "./sqlite-database.ts";
 
-interface Migration {
-  /** The name of the file. */
-  name: string;
-  sql: string;
-}
-
 /**
- * The text of migrations/*.sql, in order. It is a copy in a module, because bundles have no loader for SQL
+ * The text of migrations/*.sql, by name. It is a copy in a module, because bundles have no loader for SQL
  * files. test/node-host/migrations.test.ts compares it with the files.
  */
-export const migrations: readonly Migration[] = [
-  {
-    name: "0000_projection.sql",
-    sql:
-      `CREATE TABLE \`cells\` (
-	\`cell_id\` text PRIMARY KEY NOT NULL,
-	\`name\` text NOT NULL,
-	\`address\` text NOT NULL,
-	\`location_hint\` text,
-	\`created_at_ms\` integer NOT NULL,
-	\`updated_at_ms\` integer NOT NULL,
-	\`pulled_position\` integer DEFAULT 0 NOT NULL,
-	\`seen\` text,
-	\`last_pulled_at_ms\` integer,
-	\`visited_at_ms\` integer,
-	\`last_error\` text
-) STRICT, WITHOUT ROWID;
---> statement-breakpoint
-CREATE TABLE \`cron_runs\` (
-	\`started_at_ms\` integer NOT NULL,
-	\`run_id\` text NOT NULL,
-	\`scheduled_at_ms\` integer NOT NULL,
-	\`finished_at_ms\` integer,
-	\`cells_pulled\` integer DEFAULT 0 NOT NULL,
-	\`cells_failed\` integer DEFAULT 0 NOT NULL,
-	\`leases_upserted\` integer DEFAULT 0 NOT NULL,
-	\`leases_pruned\` integer DEFAULT 0 NOT NULL,
-	\`error\` text,
-	PRIMARY KEY(\`started_at_ms\`, \`run_id\`)
-) STRICT, WITHOUT ROWID;
---> statement-breakpoint
-CREATE TABLE \`keys\` (
-	\`key_id\` text PRIMARY KEY NOT NULL,
-	\`position\` integer NOT NULL,
-	\`role\` text NOT NULL,
-	\`cell_id\` text,
-	\`note\` text,
-	\`created_at_ms\` integer NOT NULL,
-	\`expires_at_ms\` integer NOT NULL,
-	\`revoked_at_ms\` integer
-) STRICT, WITHOUT ROWID;
---> statement-breakpoint
-CREATE INDEX \`keys_by_position\` ON \`keys\` (\`position\`);--> statement-breakpoint
-CREATE TABLE \`leases\` (
-	\`cell_id\` text NOT NULL,
-	\`created_position\` integer NOT NULL,
-	\`uuid\` text NOT NULL,
-	\`state\` text NOT NULL,
-	\`position\` integer NOT NULL,
-	\`created_at_ms\` integer NOT NULL,
-	\`decided_at_ms\` integer,
-	\`decided_by\` text,
-	\`reason\` text,
-	\`creates\` integer NOT NULL,
-	\`destroys\` integer NOT NULL,
-	\`replaces\` integer NOT NULL,
-	\`missing\` integer NOT NULL,
-	PRIMARY KEY(\`cell_id\`, \`created_position\`),
-	CONSTRAINT "leases_state" CHECK(state IN ('GRANTED', 'COMMITTED', 'ROLLED_BACK'))
-) STRICT, WITHOUT ROWID;
---> statement-breakpoint
-CREATE INDEX \`leases_outstanding\` ON \`leases\` (\`created_at_ms\`,\`cell_id\`,\`created_position\`)` +
-      ` WHERE state = 'GRANTED';--> statement-breakpoint
-CREATE TABLE \`seen_points\` (
-	\`part\` text PRIMARY KEY NOT NULL,
-	\`incarnation\` integer NOT NULL,
-	\`position\` integer NOT NULL
-) STRICT, WITHOUT ROWID;
---> statement-breakpoint
-CREATE TABLE \`type_sets\` (
-	\`part\` text PRIMARY KEY NOT NULL,
-	\`position\` integer NOT NULL,
-	\`entries\` text NOT NULL
-) STRICT, WITHOUT ROWID;
-`,
-  },
-  {
-    name: "0001_audit.sql",
-    sql: `CREATE TABLE \`audit\` (
+export const migrationTexts: Readonly<Record<(typeof migrationNames)[number], string>> = {
+  "0000_projection.sql": `CREATE TABLE \`audit\` (
 	\`at_ms\` integer NOT NULL,
 	\`id\` text NOT NULL,
 	\`part\` text NOT NULL,
@@ -106,11 +24,107 @@ CREATE TABLE \`type_sets\` (
 CREATE INDEX \`audit_by_key\` ON \`audit\` (\`key_id\`,\`at_ms\`);--> statement-breakpoint
 CREATE INDEX \`audit_by_cell\` ON \`audit\` (\`cell_id\`,\`at_ms\`);--> statement-breakpoint
 CREATE INDEX \`audit_by_target\` ON \`audit\` (\`target\`,\`at_ms\`);--> statement-breakpoint
-ALTER TABLE \`cron_runs\` ADD \`audit_copied_at_ms\` integer;`,
-  },
-  {
-    name: "0002_webhooks.sql",
-    sql: `CREATE TABLE \`webhook_alerts\` (
+CREATE TABLE \`cells\` (
+	\`cell_id\` text PRIMARY KEY NOT NULL,
+	\`name\` text NOT NULL,
+	\`address\` text NOT NULL,
+	\`location_hint\` text,
+	\`created_at_ms\` integer NOT NULL,
+	\`updated_at_ms\` integer NOT NULL,
+	\`seen\` text,
+	\`last_pulled_at_ms\` integer,
+	\`visited_at_ms\` integer,
+	\`last_error\` text,
+	\`contradicted_at_ms\` integer,
+	\`contradictions\` integer DEFAULT 0 NOT NULL,
+	\`contradiction_seen_at_ms\` integer,
+	\`removed_at_ms\` integer,
+	\`closed_at_ms\` integer
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE TABLE \`credential_uses\` (
+	\`key_id\` text PRIMARY KEY NOT NULL,
+	\`kind\` text NOT NULL,
+	\`role\` text NOT NULL,
+	\`cell_id\` text,
+	\`issued_by\` text,
+	\`name\` text,
+	\`issued_at_ms\` integer,
+	\`expires_at_ms\` integer,
+	\`first_used_at_ms\` integer NOT NULL,
+	\`last_used_at_ms\` integer NOT NULL,
+	CONSTRAINT "credential_uses_kind" CHECK(kind IN ('key', 'certificate', 'token'))
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE INDEX \`certificates_by_expiry\` ON \`credential_uses\` (\`expires_at_ms\`)
+	WHERE kind = 'certificate';
+--> statement-breakpoint
+CREATE TABLE \`cron_runs\` (
+	\`started_at_ms\` integer NOT NULL,
+	\`run_id\` text NOT NULL,
+	\`scheduled_at_ms\` integer NOT NULL,
+	\`finished_at_ms\` integer,
+	\`cells_pulled\` integer DEFAULT 0 NOT NULL,
+	\`cells_failed\` integer DEFAULT 0 NOT NULL,
+	\`leases_upserted\` integer DEFAULT 0 NOT NULL,
+	\`error\` text,
+	\`audit_copied_at_ms\` integer,
+	PRIMARY KEY(\`started_at_ms\`, \`run_id\`)
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE TABLE \`growths\` (
+	\`part\` text PRIMARY KEY NOT NULL,
+	\`position\` integer NOT NULL,
+	\`growth\` text NOT NULL
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE TABLE \`keys\` (
+	\`key_id\` text PRIMARY KEY NOT NULL,
+	\`position\` integer NOT NULL,
+	\`role\` text NOT NULL,
+	\`cell_id\` text,
+	\`note\` text,
+	\`created_at_ms\` integer NOT NULL,
+	\`expires_at_ms\` integer NOT NULL,
+	\`revoked_at_ms\` integer
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE INDEX \`keys_by_position\` ON \`keys\` (\`position\`);--> statement-breakpoint
+CREATE INDEX \`keys_by_expiry\` ON \`keys\` (\`expires_at_ms\`) WHERE revoked_at_ms IS NULL;
+--> statement-breakpoint
+CREATE TABLE \`open_leases\` (
+	\`cell_id\` text NOT NULL,
+	\`created_position\` integer NOT NULL,
+	\`uuid\` text NOT NULL,
+	\`created_at_ms\` integer NOT NULL,
+	\`creates\` integer NOT NULL,
+	\`destroys\` integer NOT NULL,
+	\`replaces\` integer NOT NULL,
+	\`missing\` integer NOT NULL,
+	PRIMARY KEY(\`cell_id\`, \`created_position\`)
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE INDEX \`open_leases_by_age\` ON \`open_leases\` (\`created_at_ms\`,\`cell_id\`,\`created_position\`);
+--> statement-breakpoint
+CREATE TABLE \`operation_sets\` (
+	\`part\` text PRIMARY KEY NOT NULL,
+	\`position\` integer NOT NULL,
+	\`operations\` text NOT NULL
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE TABLE \`seen_points\` (
+	\`part\` text PRIMARY KEY NOT NULL,
+	\`incarnation\` integer NOT NULL,
+	\`position\` integer NOT NULL
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE TABLE \`type_sets\` (
+	\`part\` text PRIMARY KEY NOT NULL,
+	\`position\` integer NOT NULL,
+	\`entries\` text NOT NULL
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE TABLE \`webhook_alerts\` (
 	\`webhook_id\` text NOT NULL,
 	\`event\` text NOT NULL,
 	\`subject\` text NOT NULL,
@@ -118,6 +132,7 @@ ALTER TABLE \`cron_runs\` ADD \`audit_copied_at_ms\` integer;`,
 	\`state\` text NOT NULL,
 	\`held_since_ms\` integer NOT NULL,
 	\`cleared_since_ms\` integer,
+	\`seen_at_ms\` integer DEFAULT 0 NOT NULL,
 	PRIMARY KEY(\`webhook_id\`, \`event\`, \`subject\`)
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
@@ -142,7 +157,7 @@ CREATE TABLE \`webhook_deliveries\` (
 CREATE INDEX \`webhook_deliveries_by_time\` ON \`webhook_deliveries\` (\`webhook_id\`,\`created_at_ms\`);
 --> statement-breakpoint
 CREATE INDEX \`webhook_deliveries_due\` ON \`webhook_deliveries\` (\`webhook_id\`,\`due_at_ms\`)
-WHERE state = 'pending';
+	WHERE state = 'pending';
 --> statement-breakpoint
 CREATE TABLE \`webhooks\` (
 	\`webhook_id\` text PRIMARY KEY NOT NULL,
@@ -161,91 +176,14 @@ CREATE TABLE \`webhooks\` (
 	\`failing_since_ms\` integer,
 	\`last_error\` text
 ) STRICT, WITHOUT ROWID;
---> statement-breakpoint
-CREATE INDEX \`keys_by_expiry\` ON \`keys\` (\`expires_at_ms\`) WHERE revoked_at_ms IS NULL;`,
-  },
-  {
-    name: "0003_webhook_gaps.sql",
-    sql: "ALTER TABLE `webhook_alerts` ADD `seen_at_ms` integer DEFAULT 0 NOT NULL;",
-  },
-  {
-    name: "0004_contradictions.sql",
-    sql: `ALTER TABLE \`cells\` ADD \`contradicted_at_ms\` integer;--> statement-breakpoint
-ALTER TABLE \`cells\` ADD \`contradictions\` integer DEFAULT 0 NOT NULL;--> statement-breakpoint
-ALTER TABLE \`cells\` ADD \`contradiction_seen_at_ms\` integer;`,
-  },
-  {
-    name: "0005_removed_cells.sql",
-    sql: `ALTER TABLE \`cells\` ADD \`removed_at_ms\` integer;--> statement-breakpoint
-ALTER TABLE \`cells\` ADD \`closed_at_ms\` integer;`,
-  },
-  {
-    name: "0006_credential_uses.sql",
-    sql: `CREATE TABLE \`credential_uses\` (
-	\`key_id\` text PRIMARY KEY NOT NULL,
-	\`kind\` text NOT NULL,
-	\`role\` text NOT NULL,
-	\`cell_id\` text,
-	\`issued_by\` text,
-	\`name\` text,
-	\`issued_at_ms\` integer,
-	\`expires_at_ms\` integer,
-	\`first_used_at_ms\` integer NOT NULL,
-	\`last_used_at_ms\` integer NOT NULL,
-	CONSTRAINT "credential_uses_kind" CHECK(kind IN ('key', 'certificate', 'token'))
-) STRICT, WITHOUT ROWID;
---> statement-breakpoint
-CREATE INDEX \`certificates_by_expiry\` ON \`credential_uses\` (\`expires_at_ms\`)
-	WHERE kind = 'certificate';`,
-  },
-  {
-    name: "0007_growths.sql",
-    sql: `CREATE TABLE \`growths\` (
-	\`part\` text PRIMARY KEY NOT NULL,
-	\`position\` integer NOT NULL,
-	\`growth\` text NOT NULL
-) STRICT, WITHOUT ROWID;`,
-  },
-  {
-    name: "0008_operations.sql",
-    sql: `CREATE TABLE \`operation_sets\` (
-	\`part\` text PRIMARY KEY NOT NULL,
-	\`position\` integer NOT NULL,
-	\`operations\` text NOT NULL
-) STRICT, WITHOUT ROWID;`,
-  },
-  {
-    name: "0009_open_leases.sql",
-    sql: `CREATE TABLE \`open_leases\` (
-	\`cell_id\` text NOT NULL,
-	\`created_position\` integer NOT NULL,
-	\`uuid\` text NOT NULL,
-	\`created_at_ms\` integer NOT NULL,
-	\`creates\` integer NOT NULL,
-	\`destroys\` integer NOT NULL,
-	\`replaces\` integer NOT NULL,
-	\`missing\` integer NOT NULL,
-	PRIMARY KEY(\`cell_id\`, \`created_position\`)
-) STRICT, WITHOUT ROWID;
---> statement-breakpoint
-CREATE INDEX \`open_leases_by_age\` ON \`open_leases\` (\`created_at_ms\`,\`cell_id\`,\`created_position\`);
---> statement-breakpoint
-DROP TABLE \`leases\`;--> statement-breakpoint
-ALTER TABLE \`cron_runs\` DROP COLUMN \`leases_pruned\`;--> statement-breakpoint
-UPDATE \`cells\` SET \`pulled_position\` = 0;--> statement-breakpoint
-UPDATE \`cells\` SET \`last_pulled_at_ms\` = NULL;`,
-  },
-  {
-    name: "0010_compared_leases.sql",
-    sql: "ALTER TABLE `cells` DROP COLUMN `pulled_position`;",
-  },
-];
+`,
+};
 
 /**
  * Applies the migrations that the projection lacks, and records them in the same table as `wrangler d1
- * migrations apply`. Throws if it has one that this version doesn't know.
+ * migrations apply`. The projection may have those of a newer version, which only add what this one ignores.
  */
-export function migrate(d1: SqliteDatabase): void {
+export function migrateProjection(d1: SqliteDatabase): void {
   d1.transaction(() => {
     d1.all(
       `CREATE TABLE IF NOT EXISTS d1_migrations (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE,
@@ -253,13 +191,10 @@ export function migrate(d1: SqliteDatabase): void {
     );
     const rows = d1.all<{ name: string }>("SELECT name FROM d1_migrations");
     const applied = new Set(rows.map(({ name }) => name));
-    for (const { name, sql } of migrations) {
-      if (applied.delete(name)) continue;
-      for (const statement of sql.split("--> statement-breakpoint")) d1.all(statement);
+    for (const name of migrationNames) {
+      if (applied.has(name)) continue;
+      for (const statement of migrationTexts[name].split("--> statement-breakpoint")) d1.all(statement);
       d1.all("INSERT INTO d1_migrations (name) VALUES (?)", name);
     }
-    const [unknown] = applied;
-    if (unknown !== undefined)
-      throw new Error(`the projection has the migration ${unknown}, which this version does not know`);
   });
 }

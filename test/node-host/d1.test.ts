@@ -2,13 +2,13 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { SqliteD1 } from "../../src/node-host/d1.ts";
 import { SqliteDatabase } from "../../src/node-host/sqlite-database.ts";
-import { migrate } from "../../src/node-host/migrations.ts";
+import { migrateProjection } from "../../src/node-host/migrations.ts";
 
 let database: SqliteD1;
 
 beforeEach(() => {
   const stored = new SqliteDatabase();
-  migrate(stored);
+  migrateProjection(stored);
   database = new SqliteD1(stored);
 });
 

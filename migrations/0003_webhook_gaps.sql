@@ -1,1 +1,0 @@
-ALTER TABLE `webhook_alerts` ADD `seen_at_ms` integer DEFAULT 0 NOT NULL;

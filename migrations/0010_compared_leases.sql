@@ -1,1 +1,0 @@
-ALTER TABLE `cells` DROP COLUMN `pulled_position`;
