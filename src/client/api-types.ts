@@ -2432,8 +2432,13 @@ export interface Operations {
       status: "ok" | "no_cells";
       /** The ledgers that don't answer, or have lost history, such as `ledger of cell 7`. */
       failed: readonly string[];
-      d1: "up" | "down";
-      /** The last run of the cron that finished. Null: none, or D1 is down. */
+      /** `outdated`: D1 lacks migrations of this version. What needs them fails, and all else works. */
+      d1: "up" | "outdated" | "down";
+      /**
+       * The migrations that D1 lacks. `npx wrangler d1 migrations apply leasehold --remote` applies them.
+       */
+      missing_migrations: readonly string[];
+      /** The last run of the cron that finished. Null: none, or it cannot be read. */
       last_cron_run: {
         /** RFC 3339, in UTC, with milliseconds. */
         finished_at: string;
@@ -3195,6 +3200,12 @@ export const operations = {
   getReadiness: {
     method: "GET",
     path: "/readyz",
-    shape: { status: "string", failed: ["string"], d1: "string", last_cron_run: "any" },
+    shape: {
+      status: "string",
+      failed: ["string"],
+      d1: "string",
+      missing_migrations: ["string"],
+      last_cron_run: "any",
+    },
   },
 } as const;

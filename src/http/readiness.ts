@@ -22,7 +22,7 @@ interface CheckedDeployment {
   objects: Objects;
 }
 
-interface Ready extends Pick<ProjectionHealth, "d1" | "cron"> {
+interface Ready extends Pick<ProjectionHealth, "d1" | "missingMigrations" | "cron"> {
   /** `no_cells`: everything answers, but an operator has to register a cell. */
   status: "ok" | "no_cells";
   /** The ledgers that failed. Each of them matters to its own cell only. */
@@ -53,7 +53,7 @@ const STEPS = 2;
  * Checks whether the parts that all callers need can be reached: the directory, every shard, and at least
  * one ledger. A ledger that fails is reported, but does not fail the check, because its own cell can bring
  * that about. The cost of a check is bounded, because it needs no key: one call to the directory, one to
- * each shard (at most 256), 16 to ledgers, and two reads of D1. Ledgers are checked in turn. Those that
+ * each shard (at most 256), 16 to ledgers, and three reads of D1. Ledgers are checked in turn. Those that
  * failed in the last check, or in the last run of the cron, which visits all of them every minute, are called
  * again first.
  */
@@ -84,7 +84,7 @@ export class Readiness {
 
   /** Asks the directory first, because it lists the cells. */
   async #ask(): Promise<ReadinessReport> {
-    const [read, { d1, cron, suspects }] = await Promise.all([
+    const [read, { suspects, ...projection }] = await Promise.all([
       this.#deployment.directory.read(),
       this.#projection(),
     ]);
@@ -98,7 +98,7 @@ export class Readiness {
     this.#failedCells = failed.flatMap(({ cell }) => cell ?? []);
     if (failsAll(called, failed)) return { ok: false, refusal: notReady(failed) };
     const status = read.ok && cells.length === 0 ? "no_cells" : "ok";
-    return ok({ status, failed: failed.map(({ name }) => name), d1, cron });
+    return ok({ status, failed: failed.map(({ name }) => name), ...projection });
   }
 
   #partsToCall(cells: readonly string[], suspects: readonly string[]): Part[] {

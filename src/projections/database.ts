@@ -123,7 +123,7 @@ async function outcomeOf<T>(work: Promise<T>): Promise<Result<T>> {
 }
 
 /** The message of D1 itself. The error of drizzle around it repeats the bound values, which contain names. */
-function messageOf(error: unknown): string {
+export function messageOf(error: unknown): string {
   let inner = error;
   while (inner instanceof Error && inner.cause !== undefined) inner = inner.cause;
   return withoutQuotes(inner instanceof Error ? inner.message : String(inner));

@@ -84,7 +84,10 @@ export interface Observed {
   failed_parts: readonly string[];
   /** Why the deployment is not ready, in its own words. */
   failure: string | null;
+  /** `up`, `outdated`, or `down`. */
   d1: string | null;
+  /** The migrations that D1 lacks, if it is outdated. */
+  missing_migrations: readonly string[];
   cron: { finished_at: string; age_ms: number; cells_failed: number } | null;
   failed_copies: readonly FailedCopy[];
   cells: readonly CellStatus[];
@@ -121,7 +124,10 @@ interface ObservedLease {
   age_ms: number;
 }
 
-type Readiness = Pick<Observed, "readiness" | "failed_parts" | "failure" | "d1" | "cron">;
+type Readiness = Pick<
+  Observed,
+  "readiness" | "failed_parts" | "failure" | "d1" | "missing_migrations" | "cron"
+>;
 
 /** Reads the answer of `/v1/admin/growth`. */
 export function shardsOf(
@@ -166,13 +172,14 @@ export function readinessOf(
   body: Readonly<Record<string, unknown>>,
   nowMs: number,
 ): Readiness {
-  const failed = Array.isArray(body["failed"]) ? body["failed"].map(String) : [];
+  const failed = textsOf(body["failed"]);
   if (status !== 200)
     return {
       readiness: "failed",
       failed_parts: failed,
       failure: textOf(body["detail"]) ?? `HTTP ${status}`,
       d1: null,
+      missing_migrations: [],
       cron: null,
     };
   return {
@@ -180,6 +187,7 @@ export function readinessOf(
     failed_parts: failed,
     failure: null,
     d1: textOf(body["d1"]),
+    missing_migrations: textsOf(body["missing_migrations"]),
     cron: cronOf(body["last_cron_run"], nowMs),
   };
 }
@@ -286,5 +294,7 @@ export const expiringAuthoritiesOf = (
   expiries
     .map(({ name, expires_at: at }) => ({ name, expires_in_ms: Date.parse(at) - nowMs }))
     .filter(({ expires_in_ms: ms }) => ms < KEY_SOON_MS);
+
+const textsOf = (value: unknown): string[] => (Array.isArray(value) ? value.map(String) : []);
 
 export const textOf = (value: unknown): string | null => (typeof value === "string" ? value : null);

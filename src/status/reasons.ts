@@ -34,6 +34,9 @@ const DEPLOYMENT: Topic = { part: "deployment" };
 /** The cron runs every minute. */
 const CRON_LATE_MS = 5 * 60_000;
 
+/** Applies the migrations that D1 lacks. */
+export const APPLY_MIGRATIONS = "npx wrangler d1 migrations apply leasehold --remote";
+
 /** The part of a limit from which on it counts as reached. */
 const NEAR = 0.9;
 
@@ -110,12 +113,20 @@ const unreadReasons = ({ unread }: Observed): Reason[] =>
   }));
 
 function projectionReasons(observed: Observed): Reason[] {
-  const { readiness, d1 } = observed;
+  const { readiness, d1, missing_migrations: missing } = observed;
   if (d1 === "down")
     return [
       {
         problem: "D1 does not answer, so stale leases can't be listed and types can't be changed.",
         next: "leasehold doctor",
+        about: DEPLOYMENT,
+      },
+    ];
+  if (d1 === "outdated")
+    return [
+      {
+        problem: `D1 lacks migrations, so what needs them fails: ${escapeControls(missing.join(", "))}.`,
+        next: APPLY_MIGRATIONS,
         about: DEPLOYMENT,
       },
     ];

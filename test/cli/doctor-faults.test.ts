@@ -98,6 +98,12 @@ const plants: readonly [fault: string, check: string, state: "fail" | "warn", pl
   ],
   ["D1 that is down", "d1", "fail", (line) => spoil(line, "/readyz", ready({ d1: "down" }))],
   [
+    "D1 that lacks a migration",
+    "d1",
+    "fail",
+    (line) => spoil(line, "/readyz", ready({ d1: "outdated", missing_migrations: ["0001_later.sql"] })),
+  ],
+  [
     "a cron that is silent",
     "cron",
     "fail",
@@ -178,6 +184,6 @@ test.each(plants)("%s", async (_, name, state, plant) => {
     (check) => check.state !== (healthy.get(check.name)?.state ?? "ok"),
   );
   expect(noticed.map((check) => [check.name, check.state])).toEqual([[name, state]]);
-  expect(noticed[0]?.next).toMatch(/^(leasehold \w+|timedatectl status)/);
+  expect(noticed[0]?.next).toMatch(/^(leasehold \w+|timedatectl status|npx wrangler d1 migrations apply)/);
   expect((await line.run(["doctor"], options)).code).toBe(state === "fail" ? 1 : 0);
 });

@@ -314,6 +314,19 @@ describe("is not green, and says why", () => {
     ]);
   });
 
+  test("migrations that D1 lacks, with the command that applies them", async () => {
+    const line = await startGreen();
+    const missing = ["0001_later.sql", "0002_last.sql"];
+    const ready = { status: "ok", failed: [], d1: "outdated", missing_migrations: missing };
+    spoil(line, "/readyz", () => Response.json({ ...ready, last_cron_run: null }));
+    expect((await statusOf(line)).reasons).toEqual([
+      {
+        problem: "D1 lacks migrations, so what needs them fails: 0001_later.sql, 0002_last.sql.",
+        next: "npx wrangler d1 migrations apply leasehold --remote",
+      },
+    ]);
+  });
+
   test("a listing that can't be read does not hide the rest", async () => {
     const line = await startGreen();
     spoil(line, "/v1/leases/stale", () => problem({ code: "UNAVAILABLE", detail: "D1 is down" }));

@@ -278,6 +278,7 @@ describe("D1", () => {
       status: "ok",
       failed: [],
       d1: "down",
+      missing_migrations: [],
       last_cron_run: null,
     });
     const { uuid, value } = await begun(cut);
@@ -289,6 +290,27 @@ describe("D1", () => {
     await cut.json(201, "POST", "/v1/admin/keys", { body: { role: "router" } });
     const refused = await cut.problem(503, "GET", "/v1/leases/stale", {});
     expect(refused.detail).not.toContain("internals");
+  });
+});
+
+describe("D1 without a migration", () => {
+  test("fails what needs it and nothing else, and readiness names it", async () => {
+    // The table that the missing migration would add.
+    const DB = wrappedD1(env.DB, ([sql], work) =>
+      sql?.includes("open_leases") ? Promise.reject(new Error("no such table")) : work(),
+    );
+    await env.DB.prepare("UPDATE d1_migrations SET name = 'x'").run();
+    const cut = new Api({ DB });
+    expect(await cut.json(200, "GET", "/readyz", { key: null })).toMatchObject({
+      status: "ok",
+      d1: "outdated",
+      missing_migrations: ["0000_projection.sql"],
+    });
+    const { uuid } = await begun(cut);
+    await cut.json(200, "POST", `/v1/cells/1/leases/${uuid}/commit`, { key: "cell 1" });
+    await cut.problem(503, "GET", "/v1/leases/stale", {});
+    await cut.json(200, "GET", "/v1/admin/copies/failed", {});
+    await env.DB.prepare("UPDATE d1_migrations SET name = '0000_projection.sql'").run();
   });
 });
 

@@ -12,6 +12,8 @@ import { STAMP } from "../support/ops.ts";
 /** Longer than a report is shared. */
 const LATER_MS = 6_000;
 
+const up = { d1: "up", missingMigrations: [] } as const;
+
 /** A deployment of 1,000 cells and 256 shards that counts the calls, and in which some parts fail or hang. */
 class Fixture {
   readonly cells = Array.from({ length: 1_000 }, (_, index) => String(index + 1));
@@ -22,7 +24,7 @@ class Fixture {
   failing = new Set<string>();
   hanging = new Set<string>();
   lost = new Set<string>();
-  projection: ProjectionHealth = { d1: "up", cron: null, suspects: [] };
+  projection: ProjectionHealth = { ...up, cron: null, suspects: [] };
   readonly kept: Promise<unknown>[] = [];
 
   readonly readiness = new Readiness(
@@ -129,7 +131,7 @@ test("a ledger that fails is called again by every check until it answers", asyn
 
 test("the cells that the cron could not visit are called first, and only the call decides", async () => {
   const suspects = ["998", "999", "no longer registered"];
-  fixture.projection = { d1: "up", cron: { finishedAtMs: 5, cellsFailed: 3 }, suspects };
+  fixture.projection = { ...up, cron: { finishedAtMs: 5, cellsFailed: 3 }, suspects };
   fixture.failing = new Set(["ledger of cell 999"]);
   const { called, failed } = await fixture.check();
   expect(ledgersIn(called).slice(0, 2)).toEqual(["ledger of cell 998", "ledger of cell 999"]);
@@ -138,10 +140,19 @@ test("the cells that the cron could not visit are called first, and only the cal
 });
 
 test("the last run of the cron is reported and fails nothing", async () => {
-  fixture.projection = { d1: "up", cron: { finishedAtMs: 5, cellsFailed: 3 }, suspects: [] };
+  fixture.projection = { ...up, cron: { finishedAtMs: 5, cellsFailed: 3 }, suspects: [] };
   expect(await fixture.readiness.check(() => {})).toEqual({
     ok: true,
-    value: { status: "ok", failed: [], d1: "up", cron: { finishedAtMs: 5, cellsFailed: 3 } },
+    value: { status: "ok", failed: [], ...up, cron: { finishedAtMs: 5, cellsFailed: 3 } },
+  });
+});
+
+test("migrations that D1 lacks are reported and fail nothing", async () => {
+  const outdated = { d1: "outdated", missingMigrations: ["0001_later.sql"], cron: null } as const;
+  fixture.projection = { ...outdated, suspects: [] };
+  expect(await fixture.readiness.check(() => {})).toEqual({
+    ok: true,
+    value: { status: "ok", failed: [], ...outdated },
   });
 });
 

@@ -4,6 +4,7 @@ import type { Env } from "../../src/env.ts";
 import { Database } from "../../src/projections/database.ts";
 import { causeOf } from "../../src/projections/failure.ts";
 import { projectionHealth } from "../../src/projections/health.ts";
+import { missingMigrations, migrationNames } from "../../src/projections/migrations.ts";
 import { wallClock } from "../../src/runtime.ts";
 import { env, envWith, startFleet } from "./fleet.ts";
 import { faultyD1 } from "./faulty-d1.ts";
@@ -76,7 +77,8 @@ describe("the health of D1", () => {
         .bind(...Object.values(values))
         .run();
     };
-    expect(await projectionHealth(env, 2)).toEqual({ d1: "up", cron: null, suspects: [] });
+    const up = { d1: "up", missingMigrations: [] };
+    expect(await projectionHealth(env, 2)).toEqual({ ...up, cron: null, suspects: [] });
     for (const [id, error] of [
       ["91", "down"],
       ["92", null],
@@ -95,19 +97,53 @@ describe("the health of D1", () => {
     await add("cron_runs", { ...run, started_at_ms: 1, finished_at_ms: 9, cells_failed: 0 });
     await add("cron_runs", { ...run, started_at_ms: 3 });
     expect(await projectionHealth(env, 2)).toEqual({
-      d1: "up",
+      ...up,
       cron: { finishedAtMs: 9, cellsFailed: 0 },
       suspects: [],
     });
     await add("cron_runs", { ...run, started_at_ms: 2, finished_at_ms: 8, cells_failed: 3 });
-    const { cron, suspects } = await projectionHealth(env, 2);
+    const watched = faultyD1();
+    const { cron, suspects } = await projectionHealth(watched.env, 2);
+    expect(watched.asked()).toBe(3);
     expect(cron).toEqual({ finishedAtMs: 8, cellsFailed: 3 });
     expect(suspects).toHaveLength(2);
     expect(["91", "93", "94"]).toEqual(expect.arrayContaining(suspects));
     expect((await projectionHealth(env, 8)).suspects.toSorted()).toEqual(["91", "93", "94"]);
   });
-  test("is down if D1 lacks a table", async () => {
+  test("is down if D1 lacks a table that a migration has made", async () => {
     await env.DB.prepare("DROP TABLE cron_runs").run();
     expect(await d1Health(env)).toBe("down");
   });
+  test("is outdated if D1 lacks a migration, even if a read needs it", async () => {
+    await env.DB.prepare(
+      "INSERT INTO cron_runs (started_at_ms, run_id, scheduled_at_ms, finished_at_ms)" +
+        " VALUES (1, 'r', 1, 2)",
+    ).run();
+    await env.DB.prepare("DELETE FROM d1_migrations").run();
+    const outdated = { d1: "outdated", missingMigrations: migrationNames, suspects: [] };
+    expect(await projectionHealth(env, 8)).toEqual({
+      ...outdated,
+      cron: { finishedAtMs: 2, cellsFailed: 0 },
+    });
+    await env.DB.prepare("DROP TABLE cron_runs").run();
+    expect(await projectionHealth(env, 8)).toEqual({ ...outdated, cron: null });
+  });
+});
+
+describe("the missing migrations", () => {
+  const missing = () => missingMigrations(new Database(env));
+
+  test("are none if D1 has them all, and those of a newer version", async () => {
+    await env.DB.prepare("INSERT INTO d1_migrations (name) VALUES ('9999_later.sql')").run();
+    expect(await missing()).toEqual({ ok: true, value: [] });
+  });
+  test("are all if none was ever applied", async () => {
+    await env.DB.prepare("DROP TABLE d1_migrations").run();
+    expect(await missing()).toEqual({ ok: true, value: migrationNames });
+  });
+  test("are not known if D1 does not answer", async () =>
+    expect(await missingMigrations(new Database(faultyD1(() => "before").env))).toMatchObject({
+      ok: false,
+      refusal: { code: "UNAVAILABLE" },
+    }));
 });

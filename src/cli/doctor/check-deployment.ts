@@ -5,6 +5,7 @@ import type { Context } from "../framework/context.ts";
 import { durationText } from "../../text/duration.ts";
 import { countOf } from "../../text/count-of.ts";
 import { take } from "../output/result.ts";
+import { APPLY_MIGRATIONS } from "../../status/reasons.ts";
 import { fail, ok, warn, type Check } from "./check.ts";
 
 /** The cron runs every minute. */
@@ -39,13 +40,19 @@ export async function checkDeployment(context: Context, nowMs: number, canList: 
       : body["status"] === "no_cells"
         ? warn("parts", "all parts answer, but there is no cell", "leasehold cells add --help")
         : ok("parts", "all parts answer");
-  const d1 = body["d1"] === "up" ? ok("d1", "it answers") : fail("d1", "it does not answer", READYZ);
   return [
     parts,
-    d1,
+    checkD1(body),
     ...(body["d1"] === "up" ? checkCron(body["last_cron_run"], nowMs) : []),
     ...(canList ? await checkStale(context, nowMs) : []),
   ];
+}
+
+function checkD1({ d1, missing_migrations: missing }: Readonly<Record<string, unknown>>): Check {
+  if (d1 === "up") return ok("d1", "it answers");
+  return d1 === "outdated"
+    ? fail("d1", `it lacks migrations: ${[missing].flat().join(", ")}`, APPLY_MIGRATIONS)
+    : fail("d1", "it does not answer", READYZ);
 }
 
 function checkCron(run: unknown, nowMs: number): Check[] {

@@ -95,6 +95,7 @@ const nothing = (url: string, unread: readonly Unread[]): Observed => ({
   failed_parts: [],
   failure: null,
   d1: null,
+  missing_migrations: [],
   cron: null,
   failed_copies: [],
   cells: [],

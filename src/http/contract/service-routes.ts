@@ -141,7 +141,15 @@ export const serviceRoutes = {
           failed: z.array(z.string()).meta({
             description: "The ledgers that don't answer, or have lost history, such as `ledger of cell 7`.",
           }),
-          d1: z.enum(["up", "down"]),
+          d1: z.enum(["up", "outdated", "down"]).meta({
+            description:
+              "`outdated`: D1 lacks migrations of this version. What needs them fails, and all else works.",
+          }),
+          missing_migrations: z.array(z.string()).meta({
+            description:
+              "The migrations that D1 lacks. `npx wrangler d1 migrations apply leasehold --remote` applies " +
+              "them.",
+          }),
           last_cron_run: z
             .strictObject({
               finished_at: time,
@@ -150,7 +158,9 @@ export const serviceRoutes = {
               }),
             })
             .nullable()
-            .meta({ description: "The last run of the cron that finished. Null: none, or D1 is down." }),
+            .meta({
+              description: "The last run of the cron that finished. Null: none, or it cannot be read.",
+            }),
         }),
       },
     },

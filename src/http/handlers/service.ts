@@ -65,10 +65,11 @@ export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
   async getReadiness({ deployment, waitUntil }) {
     const report = await deployment.readiness.check(waitUntil);
     if (!report.ok) return report;
-    const { status, failed, d1, cron } = report.value;
+    const { status, failed, d1, missingMigrations, cron } = report.value;
     const lastRun =
       cron === null ? null : { finished_at: timeOf(cron.finishedAtMs), cells_failed: cron.cellsFailed };
-    return ok({ status: 200, body: { status, failed, d1, last_cron_run: lastRun } });
+    const body = { status, failed, d1, missing_migrations: [...missingMigrations], last_cron_run: lastRun };
+    return ok({ status: 200, body });
   },
 
   async listFailedCopies(call) {
