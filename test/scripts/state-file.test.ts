@@ -45,8 +45,8 @@ test.each([
   const file = join(folder, "state.json");
   const text = JSON.stringify({ ...version, program: "npm start", shards: "1" });
   writeFileSync(file, text);
-  for (const refused of [openState(folder, "npm start"), readState(folder)])
-    await expect(refused).rejects.toThrow(`${folder} has a state of ${why}LEASEHOLD_STATE to another folder`);
+  for (const read of [() => openState(folder, "npm start"), () => readState(folder)])
+    await expect(read()).rejects.toThrow(`${folder} has a state of ${why}LEASEHOLD_STATE to another folder`);
   expect([readdirSync(folder), readFileSync(file, "utf8")]).toEqual([["state.json"], text]);
 });
 
