@@ -21,6 +21,7 @@ export const auditActions = [
   "abort_growth",
   "start_restore",
   "end_restore",
+  "finish_upgrade",
   "begin_lease",
   "commit_lease",
   "rollback_lease",

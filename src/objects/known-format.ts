@@ -3,7 +3,7 @@ import type { Envelope } from "../core/messages.ts";
 import type { Answer, Call, Interceptor } from "./interceptor.ts";
 
 /**
- * The format in force, as an isolate or a run of the cron knows it from answers. It starts with the oldest one
+ * The format in force, as an isolate or a run of the cron knows it from answers. It starts with the oldest
  * that this code speaks, which is always understood. Stamps all messages (M9).
  */
 export class KnownFormat implements Interceptor {

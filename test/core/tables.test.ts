@@ -59,7 +59,7 @@ test("[M5] code of the format before works with tables that have more steps than
   expect(stored.tables).toEqual({ steps: 2, format: 1 });
 });
 
-test("[M5] a step that waits for a format is carried out when that is in force, before the next", async () => {
+test("[M5] a step that waits for a format is carried out when that is in force, then the next", async () => {
   const stored = new Stored();
   const tables = stored.start([one, late, two], 2);
   expect(stored.rows).toEqual([1]);

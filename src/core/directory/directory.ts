@@ -50,6 +50,7 @@ import type {
   NewCell,
   RemovedCell,
   RestoreDirectory,
+  RaiseFormat,
   RevokedKey,
   Snapshot,
   SnapshotRequest,
@@ -386,6 +387,28 @@ export class Directory implements DirectoryCalls {
         after: keyState(key),
       });
       return ok(key);
+    });
+  }
+
+  /** Puts a format in force, for the caller to tell it to all parts (M9). Idempotent. */
+  raiseFormat(message: RaiseFormat): Promise<Result<null>> {
+    const { operator, raiseTo } = message;
+    return this.#operate("raise_format", message, () => {
+      const { speaks, format } = this.#part.tables.stamp;
+      if (raiseTo > speaks)
+        return refused("FAILED_PRECONDITION", `the directory speaks format ${speaks}`, {
+          reason: "UPGRADE_BLOCKED",
+        });
+      if (raiseTo <= format) return ok(null);
+      this.#part.tables.raise(raiseTo);
+      this.#part.audit.append(operator, {
+        action: "finish_upgrade",
+        cell: null,
+        target: "format",
+        before: { format },
+        after: { format: raiseTo },
+      });
+      return ok(null);
     });
   }
 

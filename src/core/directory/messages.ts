@@ -179,3 +179,8 @@ export interface DirectoryReconciliation {
   /** The names of types that were missing or different, or not marked as in use. */
   types: string[];
 }
+
+/** Puts a format in force, whose parts have all been asked (M9). */
+export interface RaiseFormat extends OperatorCall {
+  raiseTo: number;
+}
