@@ -147,6 +147,10 @@ export default defineConfig({
         },
       },
       {
+        // Not `shared`: the files replace the module of the formats.
+        test: { ...patience, name: "upgrade", include: ["test/upgrade/*.test.ts"] },
+      },
+      {
         test: {
           ...patience,
           ...shared,

@@ -30,6 +30,7 @@ export interface AuditEntry {
     | "abort_growth"
     | "start_restore"
     | "end_restore"
+    | "finish_upgrade"
     | "begin_lease"
     | "commit_lease"
     | "rollback_lease"
@@ -1754,6 +1755,39 @@ export interface UnavailableRoute {
     /** Milliseconds to wait before asking again. */
     retry_after_ms: number;
   };
+}
+
+/** The versions of the parts, and the format in force. */
+export interface Upgrade {
+  /** The version of the Worker that answers. */
+  release: string;
+  /** The format in force. */
+  format: number;
+  /** The newest format that a part speaks. */
+  newest_format: number;
+  /** Whether the newest format is in force. */
+  is_finished: boolean;
+  /** What works only once the upgrade is finished. */
+  waiting_features: readonly string[];
+  /** What keeps the upgrade from being finished. */
+  blockers: readonly {
+    /** `shard-3`, `ledger-7`, `directory`, or `d1`. */
+    part: string;
+    /**
+     * `OLDER_CODE`: the part does not speak the newest format. `OLDER_CALLERS`: code that does not was
+     * heard by it within the last minute. `UNREACHABLE`: the part does not answer. `MISSING_MIGRATION`:
+     * D1 lacks a migration.
+     */
+    cause: "OLDER_CODE" | "OLDER_CALLERS" | "UNREACHABLE" | "MISSING_MIGRATION";
+    detail: string;
+  }[];
+}
+
+export interface UpgradeFinish {
+  /** The format, which is that of `newest_format`. */
+  format: number;
+  /** Why you do this. The audit keeps it. */
+  reason: string;
 }
 
 /**

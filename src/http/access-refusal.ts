@@ -4,6 +4,7 @@ import { callOfRemovedCell } from "../core/cell-removed.ts";
 import { refused, type Refusal } from "../core/refusal.ts";
 import { DirectoryCopies } from "../projections/directory-copies.ts";
 import type { WaitUntil } from "../runtime.ts";
+import type { Route } from "./contract/route.ts";
 import type { Deployment } from "./deployment.ts";
 import { DIRECTORY, reach, readTimeoutMs } from "./reach.ts";
 
@@ -41,6 +42,22 @@ export async function accessRefusal(
   if (cell === undefined) return undefined;
   const registered = await deployment.directory.cell(cell, waitUntil);
   return registered.ok ? undefined : registered.refusal;
+}
+
+/** Refuses a route whose format is not in force (M9). */
+export async function formatRefusal(
+  deployment: Deployment,
+  { format = 1 }: Route,
+  waitUntil: WaitUntil,
+): Promise<Refusal | undefined> {
+  // A new isolate learns the format in force with its first answer.
+  if (format > deployment.format.format) await deployment.directory.view(waitUntil);
+  if (format <= deployment.format.format) return undefined;
+  return refused(
+    "FAILED_PRECONDITION",
+    "this works once operators have finished the upgrade of the deployment (`leasehold upgrade finish`)",
+    { reason: "UPGRADE_UNFINISHED" },
+  ).refusal;
 }
 
 /**

@@ -3,7 +3,7 @@ import type { Principal } from "../auth/principal.ts";
 import { HISTORY_HEADER } from "../core/history.ts";
 import type { HistoryPoint } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
-import { accessRefusal, notAllowed } from "./access-refusal.ts";
+import { accessRefusal, formatRefusal, notAllowed } from "./access-refusal.ts";
 import { authenticate } from "./authenticate.ts";
 import { decodeParameters, parseQuery } from "./address.ts";
 import { readBody, sizeBeforeReading } from "./body.ts";
@@ -127,7 +127,9 @@ async function serve(
     const input = await readInput(route, lists, incoming, deployment, raw);
     if (!input.ok) return input;
     const { cell } = input.value.params as { cell?: string };
-    const refusal = await accessRefusal(deployment, principal, cell, route.group === "parts", waitUntil);
+    const refusal =
+      (await accessRefusal(deployment, principal, cell, route.group === "parts", waitUntil)) ??
+      (await formatRefusal(deployment, route, waitUntil));
     if (refusal !== undefined) return { ok: false, refusal };
     const answer = await (traced === undefined ? deployment : deployment.tracedBy(traced)).placed((placed) =>
       handle(placed, identified.value, input.value),

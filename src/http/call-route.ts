@@ -2,7 +2,7 @@ import { isAllowed } from "../auth/policy.ts";
 import type { Principal } from "../auth/principal.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { WaitUntil } from "../runtime.ts";
-import { accessRefusal, notAllowed } from "./access-refusal.ts";
+import { accessRefusal, formatRefusal, notAllowed } from "./access-refusal.ts";
 import { routes, type RouteId } from "./contract.ts";
 import type { Route } from "./contract/route.ts";
 import type { Deployment } from "./deployment.ts";
@@ -40,7 +40,9 @@ export async function callRoute<Id extends RouteId>(
   if (!isAllowed(principal, route.roles, cell)) return refused("PERMISSION_DENIED", notAllowed(principal));
   const input = inputOf(route, sent, deployment);
   if (!input.ok) return input;
-  const refusal = await accessRefusal(deployment, principal, cell, route.group === "parts", waitUntil);
+  const refusal =
+    (await accessRefusal(deployment, principal, cell, route.group === "parts", waitUntil)) ??
+    (await formatRefusal(deployment, route, waitUntil));
   if (refusal !== undefined) return { ok: false, refusal };
   const call = { routeId, requestId: trace.requestId, waitUntil, principal, tokens, ...input.value };
   const answer = await deployment.placed(async (placed) =>

@@ -34,8 +34,8 @@ interface Document {
 
 /**
  * Routes that the client doesn't use: pages for people, metrics, failed copies, the search for a subject, the
- * history of names, the removal of cells, growing, restores and webhooks, which only operators need, and the
- * begin without an id. The client chooses lease ids itself, so that it can repeat a begin.
+ * history of names, the removal of cells, growing, restores, upgrades and webhooks, which only operators
+ * need, and the begin without an id. The client chooses lease ids itself, so that it can repeat a begin.
  */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   "getDocs",
@@ -57,6 +57,8 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   "listOperations",
   "startRestore",
   "endRestore",
+  "getUpgrade",
+  "finishUpgrade",
   "listWebhooks",
   "addWebhook",
   "changeWebhook",

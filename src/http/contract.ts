@@ -21,6 +21,7 @@ import { statusRoutes } from "./contract/status-routes.ts";
 import { transferRoutes } from "./contract/transfer-routes.ts";
 import { typeRoutes } from "./contract/type-routes.ts";
 import { webhookRoutes } from "./contract/webhook-routes.ts";
+import { upgradeRoutes } from "./contract/upgrade-routes.ts";
 import { verificationRoutes } from "./contract/verification-routes.ts";
 
 /** The whole HTTP API: every route by its id. */
@@ -37,6 +38,7 @@ export const routes = {
   ...removalRoutes,
   ...growthRoutes,
   ...operationRoutes,
+  ...upgradeRoutes,
   ...keyRoutes,
   ...identityRoutes,
   ...credentialRoutes,

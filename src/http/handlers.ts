@@ -10,6 +10,7 @@ import { identityHandlers } from "./handlers/identities.ts";
 import { keyHandlers } from "./handlers/keys.ts";
 import { leaseHandlers } from "./handlers/leases.ts";
 import { metricsHandlers } from "./handlers/metrics.ts";
+import { upgradeHandlers } from "./handlers/upgrade.ts";
 import { operationHandlers } from "./handlers/operations.ts";
 import { partHandlers } from "./handlers/parts.ts";
 import { scrubHandlers } from "./handlers/scrub.ts";
@@ -39,6 +40,7 @@ export const handlers: Handlers = {
   ...removalHandlers,
   ...growthHandlers,
   ...operationHandlers,
+  ...upgradeHandlers,
   ...keyHandlers,
   ...identityHandlers,
   ...credentialHandlers,

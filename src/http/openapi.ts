@@ -23,7 +23,7 @@ const TAGS: Record<Group, string> = {
   status: "What a cell says of itself: its SDK, its last reconciliation and verification.",
   cells: "The registered cells. For operators.",
   shards: "The number of shards, and how a deployment gets more of them. For operators.",
-  operations: "What operators have started, and what has not ended. For operators.",
+  operations: "What operators have started, and what has not ended, upgrades included. For operators.",
   keys: "The keys that were made or revoked here. For operators.",
   types: "The types of names, subjects and sources that the deployment has declared. For operators.",
   history: "Who owned a name, and when. For operators.",

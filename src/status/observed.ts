@@ -1,3 +1,4 @@
+import { countOf } from "../text/count-of.ts";
 import { grouped } from "./grouped.ts";
 import { driftOf, type Drift, type ReportedStatus } from "./health.ts";
 
@@ -67,6 +68,14 @@ export interface ObservedOperation {
   age_ms: number;
 }
 
+/** The formats of the parts, and what an upgrade waits for. */
+export interface ObservedUpgrade {
+  format: number;
+  newest_format: number;
+  waiting_features: readonly string[];
+  blockers: readonly { part: string }[];
+}
+
 /** The limits that a cell can reach by itself. */
 export interface CellLimits {
   ledger_bytes: number;
@@ -102,6 +111,8 @@ export interface Observed {
   /** Null: none runs. */
   growth: ObservedGrowth | null;
   operations: readonly ObservedOperation[];
+  /** Null: it was not read. */
+  upgrade: ObservedUpgrade | null;
   key: { role: string; expires_in_ms: number } | null;
 }
 
@@ -298,3 +309,13 @@ export const expiringAuthoritiesOf = (
 const textsOf = (value: unknown): string[] => (Array.isArray(value) ? value.map(String) : []);
 
 export const textOf = (value: unknown): string | null => (typeof value === "string" ? value : null);
+
+/** One line about the format in force, and about an upgrade that is not finished. */
+export function formatText(upgrade: ObservedUpgrade | null): string | null {
+  if (upgrade === null) return null;
+  const { format, newest_format: newest, waiting_features: waiting, blockers } = upgrade;
+  if (format === newest) return String(format);
+  const what = blockers.length === 0 ? "`leasehold upgrade finish`" : countOf(blockers.length, "part");
+  const features = waiting.length === 0 ? "" : `; off until then: ${waiting.join(", ")}`;
+  return `${format}, and ${newest} waits for ${what}${features}`;
+}

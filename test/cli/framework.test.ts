@@ -86,6 +86,7 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "cells thaw": ["1"],
   "shards grow": ["--to", "16"],
   "operations end": ["01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42"],
+  "upgrade finish": [],
   "shards abort": [],
   "parts reconcile": ["shard-3"],
   "parts finish": ["shard-3"],

@@ -73,6 +73,8 @@ const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
   GROWTH_SHARD_UNAVAILABLE: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   PLACEMENT_MISMATCH: ["UNAVAILABLE", errors.UnavailableError],
   FORMAT_UNKNOWN: ["UNAVAILABLE", errors.UnavailableError],
+  UPGRADE_BLOCKED: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
+  UPGRADE_UNFINISHED: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   UNKNOWN_TABLES: ["UNAVAILABLE", errors.UnavailableError],
   AUDIT_FULL: ["UNAVAILABLE", errors.UnavailableError],
   TYPE_IN_USE: ["FAILED_PRECONDITION", errors.FailedPreconditionError],

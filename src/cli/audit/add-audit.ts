@@ -24,6 +24,7 @@ const ACTIONS: Readonly<Record<AuditEntry["action"], true>> = {
   abort_growth: true,
   start_restore: true,
   end_restore: true,
+  finish_upgrade: true,
   begin_lease: true,
   commit_lease: true,
   rollback_lease: true,

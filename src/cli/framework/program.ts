@@ -24,6 +24,7 @@ import { addScrub } from "../scrub/add-scrub.ts";
 import { addShards } from "../shards/add-shards.ts";
 import { addTransfers } from "../transfers/add-transfers.ts";
 import { addTypes } from "../types/add-types.ts";
+import { addUpgrade } from "../upgrade/add-upgrade.ts";
 import { addVerify } from "../verify/add-verify.ts";
 import { addWatch } from "../watch/add-watch.ts";
 import { addWebhooks } from "../webhooks/add-webhooks.ts";
@@ -75,6 +76,7 @@ export function buildProgram(run: Run, { out, err }: Sinks): Command {
   addKeys(program, run);
   addShards(program, run);
   addOperations(program, run);
+  addUpgrade(program, run);
   addParts(program, run);
   addScrub(program, run);
   addWebhooks(program, run);

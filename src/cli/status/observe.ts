@@ -6,6 +6,7 @@ import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { take } from "../output/result.ts";
 import { readOperations } from "../operations/call-operations.ts";
+import { readUpgrade } from "../upgrade/call-upgrade.ts";
 import { readShards } from "../shards/call-growth.ts";
 import { allKeys } from "./all-keys.ts";
 import {
@@ -51,6 +52,7 @@ export async function observe(context: Context): Promise<Observed> {
   const keyed = keys && keyedCellsOf(keys, nowMs);
   const growth = await attempt(unread, "The number of shards", () => readShards(context));
   const operations = await attempt(unread, "The list of operations", () => readOperations(context));
+  const upgrade = await attempt(unread, "The formats of the parts", () => readUpgrade(context));
   const identities = await attempt(unread, "The identities", () => client.identities.get());
   const facts = keyFactsOf(key);
   return {
@@ -69,6 +71,7 @@ export async function observe(context: Context): Promise<Observed> {
     unread,
     ...shardsOf(growth, nowMs),
     operations: operationsOf(operations ?? [], nowMs),
+    upgrade: upgrade ?? null,
     limits: limits === undefined ? null : cellLimitsOf(limits),
     key: facts === undefined ? null : { role: facts.role, expires_in_ms: facts.expiresAtMs - nowMs },
   };
@@ -107,6 +110,7 @@ const nothing = (url: string, unread: readonly Unread[]): Observed => ({
   shards: null,
   growth: null,
   operations: [],
+  upgrade: null,
   key: null,
 });
 

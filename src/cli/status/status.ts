@@ -7,7 +7,7 @@ import { printResult } from "../output/print.ts";
 import type { Result } from "../output/result.ts";
 import type { Style } from "../output/style.ts";
 import { fields, table } from "../output/table.ts";
-import type { CellStatus, Observed } from "../../status/observed.ts";
+import { formatText, type CellStatus, type Observed } from "../../status/observed.ts";
 import { CUT, reasonsOf } from "../../status/reasons.ts";
 import { observe } from "./observe.ts";
 
@@ -51,11 +51,12 @@ async function statusOnce(context: Context): Promise<Result> {
 }
 
 function textOf(observed: Observed, reasons: readonly { problem: string }[], style: Style): string {
-  const { url, version, placement, readiness, d1, cron, cells, shards, growth, key } = observed;
+  const { url, version, upgrade, placement, readiness, d1, cron, cells, shards, growth, key } = observed;
   const head = reasons.length === 0 ? style.good("GREEN") : style.bad("NOT GREEN");
   const facts = fields([
     ["deployment", url],
     ["version", version],
+    ["format", formatText(upgrade)],
     ["placement", placement],
     ["shards", growth === null ? shards : `${shards}, growing to ${growth.to} (${growth.phase})`],
     ["ready", readiness],

@@ -116,6 +116,8 @@ export interface Route {
   rest?: true;
   summary: string;
   about: string;
+  /** The route works from this format on (M9). Left out: always. */
+  format?: number;
   roles: Roles;
   params: z.ZodType;
   /** A parameter that is a list (`boundedList`) may be given several times. Its schema always sees a list. */

@@ -482,6 +482,8 @@ const effects: Partial<Record<RouteId, Effect>> = {
   abortGrowth: growing,
   startRestore: operate,
   endRestore: operate,
+  // All code speaks one format so far.
+  finishUpgrade: none,
   mintKey: mint,
   revokeKey: revoke,
   eraseHistory: erase,
@@ -557,6 +559,7 @@ const audited: Partial<Record<RouteId, AuditAction | readonly AuditAction[]>> = 
   abortGrowth: "abort_growth",
   startRestore: "start_restore",
   endRestore: "end_restore",
+  finishUpgrade: "finish_upgrade",
   mintKey: "mint_key",
   revokeKey: "revoke_key",
   reconcilePart: "reconcile_part",

@@ -1439,6 +1439,16 @@ export const cases: Record<RouteId, Case> = {
       "an id with a space": { params: { operation: "a b" }, body: { reason: "a test" }, field: "operation" },
     },
   },
+  getUpgrade: { success: [{ status: 200 }], bad: {} },
+  finishUpgrade: {
+    success: [{ body: { format: 1, reason: "a test" }, status: 200 }],
+    bad: {
+      "another format than the newest": { body: { format: 99, reason: "a test" }, field: "format" },
+      "no format": { body: { reason: "a test" }, field: "format" },
+      "no reason": { body: { format: 1 }, field: "reason" },
+      "a blank reason": { body: { format: 1, reason: " " }, field: "reason" },
+    },
+  },
   mintKey: {
     success: [
       { body: { role: "cell", cell_id: 1, expires_in_s: 60, note: "for a test" }, status: 201 },
