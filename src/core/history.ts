@@ -48,7 +48,7 @@ const MAX_LOST_INSTANCES = 2 ** 22;
 export const HISTORY_HEADER = "leasehold-history";
 
 /** The loss as it is stored. */
-interface StoredLoss extends LostHistory {
+export interface StoredLoss extends LostHistory {
   /** True once the loss was accepted, until the reconciliation is finished (H6). */
   isReconciling: boolean;
 }

@@ -6,7 +6,7 @@ interface Marks {
 }
 
 /** Every change up to this position was made before this time. */
-interface ClockMark {
+export interface ClockMark {
   position: number;
   atMs: number;
 }

@@ -6,7 +6,7 @@
 export type Executions = ReadonlyMap<number, { epoch: number; incarnation: number }>;
 
 /** The stored form: a JSON object from shard to epoch and incarnation. */
-type StoredExecutions = Record<string, [epoch: number, incarnation: number]>;
+export type StoredExecutions = Record<string, [epoch: number, incarnation: number]>;
 
 export const encodeExecutions = (executions: Executions): string =>
   JSON.stringify(

@@ -5,7 +5,7 @@ import type { Op, OpKind } from "../messages.ts";
  * if it differs from the typed one. In this form, 1,000 ops fit into one row. An op without `epoch` and
  * `scope` leaves out the last elements. The epoch 0 stands for none.
  */
-type StoredOp = [
+export type StoredOp = [
   kind: number,
   type: number,
   value: string,

@@ -80,7 +80,7 @@ export type UnappliedRow = Pick<LeaseRow, "lease" | "created_position" | "positi
  * because a decision that is not told to the shards again must not be the last trace of what they have done
  * (H3).
  */
-interface Applied {
+export interface Applied {
   /** Of the leases created up to this position, those that are unfinished are pending. */
   through: number;
   /** The ledger's last position then. */

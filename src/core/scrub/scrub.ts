@@ -48,7 +48,7 @@ export const nothingChecked = (next: ScrubCursor | null): ScrubProgress => ({
 /** Checks the next rows. Null: from the first one. A refusal leaves the pass where it is. */
 export type CheckRows = (cursor: ScrubCursor | null, step: ScrubStep) => Promise<Result<ScrubProgress>>;
 
-interface StoredScrub {
+export interface StoredScrub {
   running: { pass: ScrubPass; cursor: ScrubCursor } | null;
   last: ScrubPass | null;
 }

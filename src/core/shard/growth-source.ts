@@ -48,7 +48,7 @@ interface Target {
   isActive: boolean;
 }
 
-type StoredGrowth = Pick<Growth, "id" | "from" | "to" | "position"> & {
+export type StoredGrowth = Pick<Growth, "id" | "from" | "to" | "position"> & {
   copy: string;
   /** The first pass. Null: it has ended. */
   cursor: NameCursor | null;

@@ -23,12 +23,12 @@ interface SourceCopy {
   isActive: boolean;
 }
 
-type StoredGrowth = Pick<Growth, "id" | "from" | "to" | "position"> & {
+export type StoredGrowth = Pick<Growth, "id" | "from" | "to" | "position"> & {
   sources: Record<number, SourceCopy>;
 };
 
 /** The growth that was aborted last, of those that would have given names to this shard. */
-interface StoredAbort {
+export interface StoredAbort {
   position: number;
   /** How far its copies are deleted. Null: all of them are. */
   cursor: NameCursor | null;

@@ -27,7 +27,7 @@ type StoredDetails = [
 /** Instead of details that were erased, it has the number of the bucket type. */
 type StoredClaim = [event: ClaimEvent, uuid: string, epoch: number, details: StoredDetails | number];
 
-type StoredExecution = [
+export type StoredExecution = [
   cell: string,
   lease: string,
   epoch: number,

@@ -122,7 +122,7 @@ interface LogRow {
   open_from: number;
 }
 
-type StoredPoints = Record<string, [incarnation: number, position: number]>;
+export type StoredPoints = Record<string, [incarnation: number, position: number]>;
 
 /**
  * The shard's log: one row for each transaction that changes something. Each row has the shard's position
