@@ -1,0 +1,86 @@
+/** The statements that make tables, and their comparison with those of a release. */
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { migration as mysql } from "../../src/cell/mysql/schema.ts";
+import { migration as postgres } from "../../src/cell/postgres/schema.ts";
+import { directorySchema } from "../../src/core/directory/schema.ts";
+import { ledgerSchema } from "../../src/core/ledger/schema.ts";
+import { META_TABLE } from "../../src/core/meta.ts";
+import { shardSchema } from "../../src/core/shard/schema.ts";
+import { SqliteDatabase } from "../../src/node-host/sqlite-database.ts";
+import { PartStore } from "../../src/standalone/part-store.ts";
+import type { Difference } from "./difference.ts";
+
+export interface Tables {
+  /** The steps of each object, and the statements of the tables that have no steps. Each only grows. */
+  steps: Readonly<Record<string, readonly unknown[]>>;
+  /** The SHA-256 of each migration of D1, by its file. */
+  migrations: Readonly<Record<string, string>>;
+}
+
+const migrationFolder = join(import.meta.dirname, "../../migrations");
+
+/** Reads the tables of this code. */
+export function tablesOfToday(): Tables {
+  const { database: host } = new PartStore(new SqliteDatabase());
+  const hosted = host
+    .all<{ sql: string }>("SELECT sql FROM sqlite_schema ORDER BY name")
+    .map(({ sql }) => sql);
+  host.close();
+  const steps = {
+    ledger: ledgerSchema,
+    shard: shardSchema,
+    directory: directorySchema,
+    "every object": [META_TABLE],
+    "the host of objects": hosted,
+    "a cell on PostgreSQL": postgres,
+    "a cell on MySQL": mysql,
+  };
+  const files = readdirSync(migrationFolder).filter((file) => file.endsWith(".sql"));
+  const digestOf = (file: string): string =>
+    createHash("sha256")
+      .update(readFileSync(join(migrationFolder, file)))
+      .digest("hex");
+  return {
+    steps: JSON.parse(JSON.stringify(steps), (_, value: unknown) =>
+      typeof value === "string" ? value.replaceAll(/\s+/g, " ").trim() : value,
+    ) as Tables["steps"],
+    migrations: Object.fromEntries(files.toSorted().map((file) => [file, digestOf(file)])),
+  };
+}
+
+/** Returns the statements of the release that today's code no longer has in their places. */
+export function tableDifferences(release: Tables, today: Tables): Difference[] {
+  const steps = Object.entries(release.steps).flatMap(([what, list]) =>
+    list.flatMap((step, index) =>
+      stepDifference(`tables of ${what}`, index, step, today.steps[what]?.[index]),
+    ),
+  );
+  const migrations = Object.entries(release.migrations).flatMap(([file, digest]) =>
+    today.migrations[file] === digest
+      ? []
+      : [
+          {
+            what: `migrations/${file}`,
+            fault: `it was ${today.migrations[file] === undefined ? "removed" : "changed"}`,
+          },
+        ],
+  );
+  return [...steps, ...migrations];
+}
+
+function stepDifference(what: string, index: number, release: unknown, today: unknown): Difference[] {
+  if (JSON.stringify(release) === JSON.stringify(today)) return [];
+  const place = `step ${index + 1}`;
+  if (today === undefined) return [{ what, fault: `${place} was removed` }];
+  const [before, after] = [statementsOf(release), statementsOf(today)];
+  const at = Array.from({ length: Math.max(before.length, after.length) }, (_, n) => n).find(
+    (n) => before[n] !== after[n],
+  );
+  const textOf = (statements: readonly string[]): string => statements[at ?? 0] ?? "nothing";
+  return [{ what, fault: `${place} has changed: \`${textOf(before)}\` is now \`${textOf(after)}\`` }];
+}
+
+const statementsOf = (step: unknown): string[] =>
+  [step].flat().map((each) => (typeof each === "string" ? each : JSON.stringify(each)));
