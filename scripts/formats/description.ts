@@ -61,8 +61,8 @@ export const ADVICE = {
   tables: "Leave the statements and files of the release as they are, and add a step or a migration.",
   api: "Clients of the release must go on working: add an optional field, a parameter or a path instead.",
   samples:
-    "Read both forms, and write the form of the release until the format in force says that every part reads " +
-    "the new one.",
+    "Read both forms, and write the form of the release until the format in force says that every part " +
+    "reads the new one.",
 } as const satisfies Record<keyof Description, string>;
 
 export type Differences = Readonly<Record<keyof Description, readonly Difference[]>>;

@@ -5,6 +5,7 @@
 import type { ConsoleSession } from "../../src/auth/console-sessions.ts";
 import type { KeyPayload } from "../../src/auth/key.ts";
 import type { DeclaredTypes } from "../../src/core/directory/messages.ts";
+import type { Stamp } from "../../src/core/formats.ts";
 import type { GrowthCopy } from "../../src/core/growth/messages.ts";
 import type { StoredLoss } from "../../src/core/history.ts";
 import type { IdentitySet } from "../../src/core/identities/identities.ts";
@@ -23,6 +24,7 @@ import type { StoredEnd, StoredEntry } from "../../src/core/shard/hold-entries.t
 import type { StoredExecution } from "../../src/core/shard/logged-changes.ts";
 import type { StoredPoints } from "../../src/core/shard/shard-log.ts";
 import type { StoredStatus } from "../../src/core/status.ts";
+import type { StoredTables } from "../../src/core/tables.ts";
 
 interface Shape<Value> {
   /** Only for the types, as in a `Method`. */
@@ -35,9 +37,10 @@ export const shapes = {
   ledger: ledgerMethods,
   shard: shardMethods,
   directory: directoryMethods,
-  answers: { told: shape<Told>() },
+  everyMessage: { stamp: shape<Stamp>() },
+  everyAnswer: { told: shape<Told>() },
   signed: { key: shape<KeyPayload>(), consoleSession: shape<ConsoleSession>() },
-  storedByParts: { loss: shape<StoredLoss>(), scrub: shape<StoredScrub>() },
+  storedByParts: { tables: shape<StoredTables>(), loss: shape<StoredLoss>(), scrub: shape<StoredScrub>() },
   storedByLedgers: {
     op: shape<StoredOp>(),
     executions: shape<StoredExecutions>(),

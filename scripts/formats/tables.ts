@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { migration as mysql } from "../../src/cell/mysql/schema.ts";
 import { migration as postgres } from "../../src/cell/postgres/schema.ts";
 import { directorySchema } from "../../src/core/directory/schema.ts";
+import { FORMATS } from "../../src/core/formats.ts";
 import { ledgerSchema } from "../../src/core/ledger/schema.ts";
 import { META_TABLE } from "../../src/core/meta.ts";
 import { shardSchema } from "../../src/core/shard/schema.ts";
@@ -13,7 +14,7 @@ import { PartStore } from "../../src/standalone/part-store.ts";
 import type { Difference } from "./difference.ts";
 
 export interface Tables {
-  /** The steps of each object, and the statements of the tables that have no steps. Each only grows. */
+  /** The steps of each object, the statements of tables without steps, and the formats. Each only grows. */
   steps: Readonly<Record<string, readonly unknown[]>>;
   /** The SHA-256 of each migration of D1, by its file. */
   migrations: Readonly<Record<string, string>>;
@@ -29,6 +30,7 @@ export function tablesOfToday(): Tables {
     .map(({ sql }) => sql);
   host.close();
   const steps = {
+    "every format": FORMATS.map(({ release }) => release),
     ledger: ledgerSchema,
     shard: shardSchema,
     directory: directorySchema,

@@ -48,8 +48,8 @@ function declarationsIn(folder: string): Record<string, string> {
 }
 
 /**
- * A type as the wire has it. A type that is unknown, `any` or `never` becomes the name of its side, so it fits
- * no type of the other side. What a refusal says is not compared, because peers pass it on as it is.
+ * A type as the wire has it. A type that is unknown, `any` or `never` becomes the name of its side, so it
+ * fits no type of the other side. What a refusal says is not compared, because peers pass it on as it is.
  */
 const PREAMBLE = `
 type Wire<T, Side> = unknown extends T ? Side : [T] extends [never] ? Side

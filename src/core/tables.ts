@@ -23,7 +23,7 @@ interface LateStep {
 const OLDER_HEARD_MS = 60_000;
 
 /** What an object stores of its tables. */
-interface StoredTables {
+export interface StoredTables {
   /** The number of steps that were carried out. */
   steps: number;
   /** The format in force, as far as the object knows. */

@@ -23,7 +23,7 @@ const none = { types: [], tables: [], api: [], samples: [] };
 
 const textOf = ({ what, fault }: Difference): string => `${what}: ${fault}`;
 
-test("a description says the same after it was written and read, and has no difference from this code", async () => {
+test("a description says the same after it was written and read, and equals this code", async () => {
   const folder = mkdtempSync(join(tmpdir(), "leasehold-test-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   for (const version of ["0.9.0", "0.10.0"]) writeDescription(join(folder, version), release);

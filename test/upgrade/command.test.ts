@@ -52,7 +52,7 @@ test("what keeps an upgrade from its end is named, with the command that helps",
   const upgrade = { ...(await upgradeOf(line)), blockers };
   const { fetch } = line.coordinator;
   vi.spyOn(line.coordinator, "fetch").mockImplementation((url, init) =>
-    String(url).endsWith("/v1/admin/upgrade")
+    (url as string).endsWith("/v1/admin/upgrade")
       ? Promise.resolve(Response.json({ upgrade }))
       : fetch(url, init),
   );

@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { Stamp } from "../../src/core/formats.ts";
+import type * as contract from "../../src/http/contract/growth-routes.ts";
 import { Host } from "../../src/node-host/host.ts";
 import { MemoryStore } from "../../src/node-host/object-store.ts";
 import { SqliteDatabase } from "../../src/node-host/sqlite-database.ts";
@@ -15,7 +16,7 @@ vi.mock("../../src/core/formats.ts", async (original) => ({
 
 // A route of the next version.
 vi.mock("../../src/http/contract/growth-routes.ts", async (original) => {
-  const { growthRoutes } = await original<typeof import("../../src/http/contract/growth-routes.ts")>();
+  const { growthRoutes } = await original<typeof contract>();
   return { growthRoutes: { ...growthRoutes, getGrowth: { ...growthRoutes.getGrowth, format: 2 } } };
 });
 

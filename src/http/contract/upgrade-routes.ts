@@ -12,8 +12,8 @@ const blocker = z.strictObject({
   cause: z.enum(causes).meta({
     description:
       "`OLDER_CODE`: the part does not speak the newest format. `OLDER_CALLERS`: code that does not was " +
-      "heard by it within the last minute. `UNREACHABLE`: the part does not answer. `MISSING_MIGRATION`: D1 " +
-      "lacks a migration.",
+      "heard by it within the last minute. `UNREACHABLE`: the part does not answer. " +
+      "`MISSING_MIGRATION`: D1 lacks a migration.",
   }),
   detail: z.string(),
 });

@@ -1,0 +1,1 @@
+export type Role = "cell" | "router" | "operator" | "viewer" | "scraper" | "bridge";
