@@ -20,6 +20,12 @@ export interface Tables {
   migrations: Readonly<Record<string, string>>;
 }
 
+/** What has steps that a start carries out. */
+const OBJECTS = ["ledger", "shard", "directory"] as const;
+
+/** Statements that visit no rows. SQLite reads and writes the whole table for others, such as an index. */
+const BOUNDED = /^(CREATE TABLE|DROP TABLE|DROP INDEX|ALTER TABLE \S+ (ADD|RENAME) )/;
+
 const migrationFolder = join(import.meta.dirname, "../../migrations");
 
 /** Reads the tables of this code. */
@@ -59,6 +65,13 @@ export function tableDifferences(release: Tables, today: Tables): Difference[] {
       stepDifference(`tables of ${what}`, index, step, today.steps[what]?.[index]),
     ),
   );
+  const added = OBJECTS.flatMap((what) =>
+    (today.steps[what] ?? [])
+      .slice(release.steps[what]?.length ?? 0)
+      .flatMap(addedStatements)
+      .filter((statement) => !BOUNDED.test(statement))
+      .map((statement) => ({ what: `tables of ${what}`, fault: `it slows a start down: \`${statement}\`` })),
+  );
   const migrations = Object.entries(release.migrations).flatMap(([file, digest]) =>
     today.migrations[file] === digest
       ? []
@@ -69,7 +82,7 @@ export function tableDifferences(release: Tables, today: Tables): Difference[] {
           },
         ],
   );
-  return [...steps, ...migrations];
+  return [...steps, ...added, ...migrations];
 }
 
 function stepDifference(what: string, index: number, release: unknown, today: unknown): Difference[] {
@@ -83,6 +96,10 @@ function stepDifference(what: string, index: number, release: unknown, today: un
   const textOf = (statements: readonly string[]): string => statements[at ?? 0] ?? "nothing";
   return [{ what, fault: `${place} has changed: \`${textOf(before)}\` is now \`${textOf(after)}\`` }];
 }
+
+/** The statements of a step, or of one that waits for a format. */
+const addedStatements = (step: unknown): string[] =>
+  Array.isArray(step) ? (step as string[]) : (step as { statements: string[] }).statements;
 
 const statementsOf = (step: unknown): string[] =>
   [step].flat().map((each) => (typeof each === "string" ? each : JSON.stringify(each)));

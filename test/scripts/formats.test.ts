@@ -166,6 +166,15 @@ describe("tables:", () => {
     expect(compared({ ...release.tables, migrations })).toEqual([]);
   });
 
+  test("a step of an object that visits rows is a difference", () => {
+    const statement = "CREATE INDEX claim_by_uuid ON claim (uuid)";
+    const fault = `tables of shard: it slows a start down: \`${statement}\``;
+    for (const step of [[statement], { format: 2, statements: ["DROP TABLE claim", statement] }])
+      expect(compared(withSteps("shard", (steps) => [...steps, step]))).toEqual([fault]);
+    const column = "ALTER TABLE claim ADD COLUMN more INTEGER NOT NULL DEFAULT 0";
+    expect(compared(withSteps("shard", (steps) => [...steps, [column]]))).toEqual([]);
+  });
+
   test("a statement that has changed, was added to a step or was removed is a difference", () => {
     const changed = withSteps("shard", ([first = [], ...more]) => [
       (first as string[]).map((each) => each.replace("uuid TEXT", "id TEXT")),
