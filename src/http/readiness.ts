@@ -1,5 +1,5 @@
 import type { Envelope } from "../core/messages.ts";
-import { ok, type Refusal, type Result } from "../core/refusal.ts";
+import { ok, type Reason, type Refusal, type Result } from "../core/refusal.ts";
 import type { Config } from "../config.ts";
 import type { Env } from "../env.ts";
 import type { Objects } from "../objects/objects.ts";
@@ -149,16 +149,22 @@ function failsAll(called: readonly Part[], failed: readonly FailedPart[]): boole
 
 /** A part that has lost a part of its history answers, but nothing that could be used (H4). */
 function notReady(failed: readonly FailedPart[]): Failure {
-  const lost = failed.filter(({ refusal }) => refusal.reason === "HISTORY_LOST").length;
-  const silent = failed.length - lost;
+  const countOf = (reason: Reason): number =>
+    failed.filter(({ refusal }) => refusal.reason === reason).length;
+  const lost = countOf("HISTORY_LOST");
+  const unknown = countOf("UNKNOWN_TABLES");
+  const silent = failed.length - lost - unknown;
   const details = [
     ...(silent > 0 ? [silent === 1 ? "1 part does not answer" : `${silent} parts do not answer`] : []),
     ...(lost > 0 ? [`${lost === 1 ? "1 part has" : `${lost} parts have`} lost some of the history`] : []),
+    ...(unknown > 0
+      ? [`${unknown === 1 ? "1 part has" : `${unknown} parts have`} tables that need another version`]
+      : []),
   ];
   return {
     code: "UNAVAILABLE",
     detail: details.join(", "),
-    ...(lost > 0 ? { reason: "HISTORY_LOST" } : {}),
+    ...(lost > 0 ? { reason: "HISTORY_LOST" } : unknown > 0 ? { reason: "UNKNOWN_TABLES" } : {}),
     failed: failed.map(({ name }) => name),
   };
 }

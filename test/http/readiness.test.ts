@@ -24,6 +24,7 @@ class Fixture {
   failing = new Set<string>();
   hanging = new Set<string>();
   lost = new Set<string>();
+  unknown = new Set<string>();
   projection: ProjectionHealth = { ...up, cron: null, suspects: [] };
   readonly kept: Promise<unknown>[] = [];
 
@@ -64,6 +65,7 @@ class Fixture {
     this.calls.push(part);
     if (this.hanging.has(part)) await new Promise(() => {});
     if (this.lost.has(part)) return refused("UNAVAILABLE", "lost", { reason: "HISTORY_LOST" });
+    if (this.unknown.has(part)) return refused("UNAVAILABLE", "newer", { reason: "UNKNOWN_TABLES" });
     return this.failing.has(part) ? refused("UNAVAILABLE", "down") : ok(null);
   }
 
@@ -183,6 +185,19 @@ describe("ledgers that fail", () => {
     fixture.lost = new Set(ledgers(1));
     const { failed, isReady } = await fixture.check();
     expect({ failed, isReady }).toEqual({ failed: ["shard 7", ...ledgers(1)], isReady: false });
+  });
+});
+
+test("[M5] tables that need another version are named as such", async () => {
+  fixture.unknown = new Set(["shard 7", "shard 8"]);
+  expect(await fixture.readiness.check(() => {})).toEqual({
+    ok: false,
+    refusal: {
+      code: "UNAVAILABLE",
+      detail: "2 parts have tables that need another version",
+      reason: "UNKNOWN_TABLES",
+      failed: ["shard 7", "shard 8"],
+    },
   });
 });
 

@@ -56,9 +56,11 @@ export class NeededNames {
 const hashOf = (key: string): string =>
   bytesToHex(sha256(new TextEncoder().encode(key)).subarray(0, HASH_BYTES));
 
+const VERSION = 1;
+
 /** The cursor of a verification, as the cell's database stores it between two runs. */
 export interface Cursor {
-  version: 1;
+  version: typeof VERSION;
   isDone: boolean;
   /** The last run stopped because it needed approval. */
   needsApproval: boolean;
@@ -94,7 +96,7 @@ const positionOf = ({ pass, source, after }: Cursor): CursorPosition => ({ pass,
 export function initialCursor(ports: VerificationPorts, isFull: boolean, changes = 0): Cursor {
   const [first] = ports.tables;
   return {
-    version: 1,
+    version: VERSION,
     isDone: false,
     needsApproval: changes > 0,
     isFull,
@@ -124,13 +126,19 @@ interface SavedProgress {
   doneMs: number | undefined;
 }
 
-/** `isFull`: ignores cursors of runs that trusted digests. */
+/**
+ * Reads what the last run has saved. A cursor of another version of the SDK is not resumed, but its changes
+ * count.
+ *
+ * @param isFull ignores cursors of runs that trusted digests
+ */
 export async function readCursor(ports: VerificationPorts, isFull: boolean): Promise<SavedProgress> {
   const stored = await ports.progress.load();
   const found = cursorOf(stored?.text);
   const none = { text: stored?.text, cursor: undefined, changes: 0, doneMs: undefined };
   if (stored === undefined || found === undefined) return none;
-  const isSameScope = found.scope === scopeOf(ports) && (found.isFull || !isFull);
+  const isSameScope =
+    found.version === VERSION && found.scope === scopeOf(ports) && (found.isFull || !isFull);
   if (found.isDone) return { ...none, doneMs: isSameScope ? stored.ageMs : undefined };
   const isFresh = stored.ageMs < MAX_AGE_MS && Date.now() - found.startedAtMs < MAX_AGE_MS;
   return {
@@ -142,8 +150,7 @@ export async function readCursor(ports: VerificationPorts, isFull: boolean): Pro
 
 function cursorOf(text: string | undefined): Cursor | undefined {
   try {
-    const cursor = JSON.parse(text ?? "") as Cursor;
-    return cursor.version === 1 ? cursor : undefined;
+    return JSON.parse(text ?? "") as Cursor;
   } catch {
     return undefined;
   }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Counts } from "../../../src/cell/verification/counts.ts";
-import { initialCursor, RunCursor, type Cursor } from "../../../src/cell/verification/cursor.ts";
+import { initialCursor, readCursor, RunCursor, type Cursor } from "../../../src/cell/verification/cursor.ts";
 import { settingsOf } from "../../../src/cell/verification/options.ts";
 import type { VerificationPorts, VerifiedTable } from "../../../src/cell/verification/ports.ts";
 
@@ -54,6 +54,17 @@ test("a cursor that another run has replaced is not overwritten", async () => {
   expect(await cursor.isStillSaved()).toBe(false);
   await cursor.abandon(true);
   expect(saved()?.after).toBe("777");
+});
+
+test("[V5] a cursor of another version is not resumed, and its changes that wait count", async () => {
+  const ports = { tables: [users], progress: started().progress } as unknown as VerificationPorts;
+  const saved = { ...initialCursor(ports, false, 7), after: "10" };
+  await ports.progress.save(JSON.stringify(saved));
+  expect(await readCursor(ports, false)).toMatchObject({ cursor: saved, changes: 7 });
+  await ports.progress.save(JSON.stringify({ ...saved, version: 2, isDone: false }));
+  expect(await readCursor(ports, false)).toMatchObject({ cursor: undefined, changes: 7 });
+  await ports.progress.save(JSON.stringify({ ...saved, version: 2, isDone: true }));
+  expect(await readCursor(ports, false)).toMatchObject({ cursor: undefined, doneMs: undefined });
 });
 
 test("a dry run saves nothing", async () => {
