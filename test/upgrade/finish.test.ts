@@ -121,7 +121,7 @@ test("[M9] an upgrade waits for older parts, older callers and D1, and is finish
 test("[M9] only the newest format of the Worker can be put in force", async () => {
   const deployment = await Deployment.start();
   for (const format of [1, 3])
-    expect(await deployment.finish(format)).toMatchObject({ status: 400, body: { field: "format" } });
+    expect(await deployment.finish(format)).toMatchObject(refusalOf(409, "UPGRADE_BLOCKED"));
   expect(await deployment.upgrade()).toMatchObject(stateOf({ format: 1 }));
 });
 

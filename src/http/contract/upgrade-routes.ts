@@ -51,7 +51,9 @@ const unreachable: RouteError = {
 const blocked: RouteError = {
   code: "FAILED_PRECONDITION",
   reason: "UPGRADE_BLOCKED",
-  when: "A part runs older code, hears older code, or does not answer. Nothing was done.",
+  when:
+    "A part runs older code, hears older code, or does not answer, or this is not the newest format that " +
+    "the Worker speaks. Nothing was done.",
 };
 
 export const upgradeRoutes = {

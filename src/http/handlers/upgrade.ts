@@ -31,9 +31,9 @@ export const upgradeHandlers: Handlers<keyof typeof upgradeRoutes> = {
     if (fault !== undefined) return fault;
     if (body.format !== FORMAT)
       return refused(
-        "INVALID_ARGUMENT",
-        `\`format\` must be ${FORMAT}, the newest that this version of the Worker speaks`,
-        { field: "format" },
+        "FAILED_PRECONDITION",
+        `the newest format that the Worker speaks is ${FORMAT}, not ${body.format}`,
+        { reason: "UPGRADE_BLOCKED", field: "format" },
       );
     const before = await readUpgrade(deployment);
     if (!before.ok) return before;

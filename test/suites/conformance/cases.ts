@@ -1443,7 +1443,7 @@ export const cases: Record<RouteId, Case> = {
   finishUpgrade: {
     success: [{ body: { format: 1, reason: "a test" }, status: 200 }],
     bad: {
-      "another format than the newest": { body: { format: 99, reason: "a test" }, field: "format" },
+      "a format below 0": { body: { format: -1, reason: "a test" }, field: "format" },
       "no format": { body: { reason: "a test" }, field: "format" },
       "no reason": { body: { format: 1 }, field: "reason" },
       "a blank reason": { body: { format: 1, reason: " " }, field: "reason" },
