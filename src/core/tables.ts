@@ -89,6 +89,7 @@ export class Tables {
 
   /** Puts a format in force and carries out the steps that waited for it, in the current transaction. */
   raise(format: number): void {
+    if (format === this.#stored.format) return;
     this.#write({ ...this.#stored, format });
     while (this.#isDue) this.#carryOutNext();
   }

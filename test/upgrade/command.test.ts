@@ -1,19 +1,32 @@
 /** `leasehold upgrade` with a made-up next version, whose format is not in force yet. */
 import { expect, test, vi } from "vitest";
 import { startCommandLine, type CommandLine } from "../cli/command-line.ts";
+import { runVersion } from "./next-formats.ts";
 
-vi.mock("../../src/core/formats.ts", async (original) => ({
-  ...(await original<object>()),
-  ...(await import("./next-formats.ts")),
-}));
+vi.mock("../../src/core/formats.ts", async (original) => {
+  const { formats } = await import("./next-formats.ts");
+  return Object.defineProperties(
+    { ...(await original<object>()) },
+    Object.getOwnPropertyDescriptors(formats),
+  );
+});
 
 const FINISH = ["upgrade", "finish", "--yes", "--reason", "a quiet day"];
+
+/** Starts a deployment of the version before, and runs the next one on it. */
+async function startUpgrade(): Promise<CommandLine> {
+  runVersion(1);
+  const line = await startCommandLine();
+  runVersion(2);
+  await line.coordinator.restart();
+  return line;
+}
 
 const upgradeOf = (line: CommandLine) => line.json(["upgrade"]);
 const has = (text: string) => expect.stringContaining(text) as string;
 
 test("an upgrade is shown, tried, finished, and left alone when it is repeated", async () => {
-  const line = await startCommandLine();
+  const line = await startUpgrade();
   const shown = await line.run(["upgrade"]);
   expect(shown).toMatchObject({ code: 0, err: has("leasehold upgrade finish --reason TEXT") });
   expect(shown.out).toMatch(
@@ -45,7 +58,7 @@ test("an upgrade is shown, tried, finished, and left alone when it is repeated",
 });
 
 test("what keeps an upgrade from its end is named, with the command that helps", async () => {
-  const line = await startCommandLine();
+  const line = await startUpgrade();
   const blockers = [
     { part: "d1", cause: "MISSING_MIGRATION", detail: "it lacks the migration 0001_more.sql" },
   ];

@@ -8,11 +8,17 @@ import { MemoryStore } from "../../src/node-host/object-store.ts";
 import { SqliteDatabase } from "../../src/node-host/sqlite-database.ts";
 import { TestClock } from "../../src/testing/clock.ts";
 import { makeKeys } from "../../src/testing/keys.ts";
+import { runVersion } from "./next-formats.ts";
 
-vi.mock("../../src/core/formats.ts", async (original) => ({
-  ...(await original<object>()),
-  ...(await import("./next-formats.ts")),
-}));
+vi.mock("../../src/core/formats.ts", async (original) => {
+  const { formats } = await import("./next-formats.ts");
+  return Object.defineProperties(
+    { ...(await original<object>()) },
+    Object.getOwnPropertyDescriptors(formats),
+  );
+});
+
+runVersion(2);
 
 // A route of the next version.
 vi.mock("../../src/http/contract/growth-routes.ts", async (original) => {
@@ -28,11 +34,15 @@ class Deployment {
   readonly #secret = randomBytes(32).toString("hex");
   readonly #host: Host = this.#newHost();
 
-  static async start(): Promise<Deployment> {
+  /** Starts a deployment. One whose directory runs the version before has its format in force. */
+  static async start(directory: "older" | "newer" = "older"): Promise<Deployment> {
     const deployment = new Deployment();
     onTestFinished(() => deployment.#end());
+    if (directory === "older") deployment.older.add("directory");
     const cell = { cell_id: "1", name: "cell-1", address: "https://cell-1.test" };
     expect(await deployment.call("POST", "/v1/admin/cells", cell)).toMatchObject({ status: 201 });
+    deployment.older.clear();
+    deployment.restart();
     return deployment;
   }
 
@@ -123,6 +133,11 @@ test("[M9] only the newest format of the Worker can be put in force", async () =
   for (const format of [1, 3])
     expect(await deployment.finish(format)).toMatchObject(refusalOf(409, "UPGRADE_BLOCKED"));
   expect(await deployment.upgrade()).toMatchObject(stateOf({ format: 1 }));
+});
+
+test("[M9] a new deployment has the newest format in force", async () => {
+  const deployment = await Deployment.start("newer");
+  expect(await deployment.upgrade()).toMatchObject(stateOf({ format: 2, is_finished: true, blockers: [] }));
 });
 
 test("[M9] a route of a format works once that is in force, also in a new isolate", async () => {

@@ -1,7 +1,17 @@
-// What a made-up next version puts in place of the same exports of src/core/formats.ts.
+let newest = 1;
 
-export const FORMAT = 2;
-export const FORMATS = [
-  { release: "0.2.0", features: [] },
-  { release: "0.3.0", features: ["a cell can be renamed"] },
-];
+/** What replaces the exports of src/core/formats.ts of the same names. */
+export const formats = {
+  get FORMAT() {
+    return newest;
+  },
+  FORMATS: [
+    { release: "0.2.0", features: [] },
+    { release: "0.3.0", features: ["a cell can be renamed"] },
+  ],
+};
+
+/** Code that starts from now on is that of a version: 1, or the made-up next one, 2. */
+export function runVersion(version: 1 | 2): void {
+  newest = version;
+}

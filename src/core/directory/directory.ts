@@ -141,7 +141,11 @@ export class Directory implements DirectoryCalls {
       if (full !== undefined) return { ok: false, refusal: full };
       const { cell, name, address, locationHint } = message;
       const now = this.#now();
-      if (this.#part.store.placement === undefined) this.#part.store.setPlacement(message.placement);
+      if (this.#part.store.placement === undefined) {
+        this.#part.store.setPlacement(message.placement);
+        // Nothing of an older format exists yet (M9).
+        this.#part.tables.raise(this.#part.tables.stamp.speaks);
+      }
       const added = {
         cell,
         name,
