@@ -1774,8 +1774,8 @@ export interface Upgrade {
     /** `shard-3`, `ledger-7`, `directory`, or `d1`. */
     part: string;
     /**
-     * `OLDER_CODE`: the part does not speak the newest format. `OLDER_CALLERS`: code that does not was
-     * heard by it within the last minute. `UNREACHABLE`: the part does not answer. `MISSING_MIGRATION`:
+     * `OLDER_CODE`: the part does not speak the newest format. `OLDER_CALLERS`: within the last minute,
+     * it was called by code that does not. `UNREACHABLE`: the part does not answer. `MISSING_MIGRATION`:
      * D1 lacks a migration.
      */
     cause: "OLDER_CODE" | "OLDER_CALLERS" | "UNREACHABLE" | "MISSING_MIGRATION";
@@ -2466,7 +2466,7 @@ export interface Operations {
       status: "ok" | "no_cells";
       /** The ledgers that don't answer, or have lost history, such as `ledger of cell 7`. */
       failed: readonly string[];
-      /** `outdated`: D1 lacks migrations of this version. What needs them fails, and all else works. */
+      /** `outdated`: D1 lacks migrations of this version, without which an upgrade can't be finished. */
       d1: "up" | "outdated" | "down";
       /**
        * The migrations that D1 lacks. `npx wrangler d1 migrations apply leasehold --remote` applies them.

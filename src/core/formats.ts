@@ -22,6 +22,6 @@ export const oldestFormat = (newest: number): number => Math.max(1, newest - 1);
 export interface Stamp {
   /** The newest format that the sender's code speaks. */
   speaks: number;
-  /** The format in force, as far as the sender knows. */
+  /** The format in force, as far as the sender knows. 0: it does not know. */
   format: number;
 }

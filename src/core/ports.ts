@@ -66,7 +66,7 @@ export interface Ports {
   alarm: Alarm;
   halt: Halt;
   log: Log;
-  /** The newest format that the object's code speaks. Only the simulator sets it. */
+  /** The newest format that the object's code speaks. Only tests set it. */
   speaks?: number;
 }
 

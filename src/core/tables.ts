@@ -5,7 +5,7 @@ import type { Clock, Ports, Sql, SqlValue } from "./ports.ts";
 import { refused, type Refusal, type Result } from "./refusal.ts";
 
 /**
- * The steps that make the tables of an object. They are append-only, and none of them visits rows. Each is
+ * The steps that make the tables of an object. They are append-only, and none of them rewrites rows. Each is
  * carried out once, in one transaction. Code of the format before must be able to work with the tables
  * afterwards, unless the step waits for a format.
  */
@@ -55,8 +55,16 @@ export class Tables {
     sql.all(META_TABLE);
     const fault = tablesFault((name) => readMeta(sql, name), speaks);
     if (fault !== undefined) throw new UnknownTables(fault);
-    this.#stored = parsed(readMeta(sql, "tables")) ?? { steps: 0, format: oldestFormat(speaks) };
+    const { steps: done, format } = parsed(readMeta(sql, "tables")) ?? { steps: 0, format: 0 };
+    // An object that was never used has nothing of an older format.
+    const isUsed = readMeta(sql, "placement") !== undefined;
+    this.#stored = { steps: done, format: isUsed ? format : Math.max(format, oldestFormat(speaks)) };
     while (this.#isDue) sql.transaction(["migrate"], () => this.#carryOutNext());
+  }
+
+  /** Why this code cannot work here before it is told of a newer format. */
+  get fault(): string | undefined {
+    return unfinished(this.#stored.format, this.#speaks);
   }
 
   /** What the object tells of itself with its messages and answers. */
@@ -71,7 +79,9 @@ export class Tables {
     const answer = await work();
     // The format was raised meanwhile (M1). The outcome is unknown to the sender (M2).
     if (!this.#isReadBy(sender)) throw new Error("the caller cannot read an answer in the format in force");
-    const hearsOlder = this.#clock.now() - this.#olderHeardAtMs < OLDER_HEARD_MS;
+    const heardMs = this.#clock.now() - this.#olderHeardAtMs;
+    // A clock that went back lengthens nothing (M4).
+    const hearsOlder = heardMs >= 0 && heardMs < OLDER_HEARD_MS;
     return { ...answer, ...this.stamp, ...(hearsOlder ? { hearsOlder } : {}) };
   }
 
@@ -81,10 +91,22 @@ export class Tables {
     if (speaks < this.#speaks) this.#olderHeardAtMs = this.#clock.now();
     if (format > this.#speaks)
       return formatUnknown(`this object runs an older version, which does not speak format ${format}`);
-    if (format > this.#stored.format) this.#sql.transaction(["raise_format"], () => this.raise(format));
+    if (format > this.#stored.format) this.#follow(format);
+    if (this.fault !== undefined) return formatUnknown(this.fault);
     return this.#isReadBy(sender)
       ? undefined
       : formatUnknown(`format ${this.#stored.format} is in force, which the caller's version does not speak`);
+  }
+
+  #follow(format: number): void {
+    const before = this.#stored;
+    try {
+      this.#sql.transaction(["raise_format"], () => this.raise(format));
+    } catch (error) {
+      // Nothing was written.
+      this.#stored = before;
+      throw error;
+    }
   }
 
   /** Puts a format in force and carries out the steps that waited for it, in the current transaction. */
@@ -116,15 +138,11 @@ export class Tables {
   }
 }
 
-/**
- * Returns why code that speaks a format cannot work with the tables of an object.
- *
- * @param stored reads a value of the object's table `meta`
- */
-export function tablesFault(
-  stored: (name: "tables" | "schema_version") => SqlValue | undefined,
-  speaks = FORMAT,
-): string | undefined {
+/** Reads a value of an object's table `meta`. */
+type ReadMeta = (name: "tables" | "schema_version" | "placement") => SqlValue | undefined;
+
+/** Returns why code that speaks a format cannot work with the tables of an object. */
+export function tablesFault(stored: ReadMeta, speaks = FORMAT): string | undefined {
   const format = parsed(stored("tables"))?.format;
   // Before 0.2.0, steps could still be changed.
   if (format === undefined)
@@ -137,13 +155,20 @@ export function tablesFault(
       `its tables need a newer version of Leasehold: format ${format} is in force, and this version speaks ` +
       `${speaks} at most`
     );
-  if (format < oldestFormat(speaks))
-    return (
-      `an earlier upgrade was not finished: format ${format} is in force, and this version speaks ` +
-      `${oldestFormat(speaks)} and later; run the version before it, and give \`leasehold upgrade finish\``
-    );
   return undefined;
 }
+
+/** Returns why code that speaks a format cannot work with a directory, as far as its tables tell. */
+export function upgradeFault(stored: ReadMeta, speaks = FORMAT): string | undefined {
+  const format = parsed(stored("tables"))?.format;
+  return format === undefined || stored("placement") === undefined ? undefined : unfinished(format, speaks);
+}
+
+const unfinished = (format: number, speaks: number): string | undefined =>
+  format >= oldestFormat(speaks)
+    ? undefined
+    : `the last upgrade was not finished: format ${format} is in force, and this version speaks ` +
+      `${oldestFormat(speaks)} and later; run the version before it, and give \`leasehold upgrade finish\``;
 
 const isLate = (step: Step): step is LateStep => "statements" in step;
 

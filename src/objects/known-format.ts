@@ -1,13 +1,13 @@
-import { FORMAT, oldestFormat } from "../core/formats.ts";
+import { FORMAT } from "../core/formats.ts";
 import type { Envelope } from "../core/messages.ts";
 import type { Answer, Call, Interceptor } from "./interceptor.ts";
 
 /**
- * The format in force, as an isolate or a run of the cron knows it from answers. It starts with the oldest
- * that this code speaks, which is always understood. Stamps all messages (M9).
+ * The format in force, as an isolate or a run of the cron knows it from answers. 0 until the first one.
+ * Stamps all messages (M9).
  */
 export class KnownFormat implements Interceptor {
-  #format = oldestFormat(FORMAT);
+  #format = 0;
 
   get format(): number {
     return this.#format;

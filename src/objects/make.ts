@@ -92,6 +92,11 @@ function make(
         return declared.tells ? { ...answer, ...core.told() } : answer;
       });
     },
-    alarm: async () => core.alarm?.(),
+    alarm: async () => {
+      const { fault } = core.tables;
+      // The cron tells the format in force. An alarm that ended well would count as done.
+      if (fault !== undefined) throw new Error(`${object.part}: ${fault}`);
+      await core.alarm?.();
+    },
   };
 }

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { objectTablesFault } from "../node-host/object-tables.ts";
+import { DIRECTORY_NAME } from "../objects/identity.ts";
 
 /** The part of a database whose tables have no part in their names. */
 export const PROJECTION = "projection";
@@ -37,7 +38,11 @@ export function checkPart(connection: DatabaseSync, database: string, part: stri
 /** Returns why this code cannot work with the tables of a part. */
 export function partFault(connection: DatabaseSync, database: string, part: string): string | undefined {
   if (part === PROJECTION) return undefined;
-  return objectTablesFault(connection, { database, prefix: `${part}/` });
+  return objectTablesFault(connection, {
+    isDirectory: part === DIRECTORY_NAME,
+    database,
+    prefix: `${part}/`,
+  });
 }
 
 /** Removes the tables of a part. */

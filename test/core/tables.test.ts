@@ -70,13 +70,6 @@ test("[M5] a step that waits for a format is carried out when that is in force, 
 
 test.each([
   ["of a later format", 2, "tables", '{"steps":1,"format":3}', /need a newer version.*format 3.*speaks 2/],
-  [
-    "of an upgrade that was not finished",
-    3,
-    "tables",
-    '{"steps":1,"format":1}',
-    /`leasehold upgrade finish`/,
-  ],
   ["of a version before 0.2.0", 1, "schema_version", 5, /before 0\.2\.0.* `leasehold backup create`/],
 ])("[M5] code refuses tables %s, and changes nothing", (_, speaks, name, value, reason) => {
   const stored = new Stored();
@@ -85,6 +78,33 @@ test.each([
   expect(() => stored.start([one, two], speaks)).toThrow(reason);
   expect(stored.sql.all("SELECT name, value FROM meta")).toEqual([{ name, value }]);
   expect(() => stored.rows).toThrow("no such table");
+});
+
+test("[M5] [M9] an object two formats behind its code refuses messages until it is told", async () => {
+  const stored = new Stored();
+  stored.store("tables", '{"steps":1,"format":1}');
+  stored.store("placement", "hash1.shards4.canonical1");
+  const tables = stored.start([[], one], 3);
+  expect(tables.fault).toContain("`leasehold upgrade finish`");
+  const never = (): Promise<never> => expect.unreachable("the message was carried out");
+  for (const format of [0, 1])
+    expect(await served(tables, { speaks: 3, format }, never)).toMatchObject(UNKNOWN);
+  expect(await served(tables, { speaks: 3, format: 2 })).toMatchObject(ok(7));
+  expect(tables.fault).toBeUndefined();
+});
+
+test("[M9] an object that was never used has no older format", () => {
+  const stored = new Stored();
+  stored.store("tables", '{"steps":0,"format":1}');
+  expect(stored.start([one], 3)).toMatchObject({ fault: undefined, stamp: { speaks: 3, format: 2 } });
+});
+
+test("[M9] a format that cannot be stored is not in force", async () => {
+  const stored = new Stored();
+  const tables = stored.start([one, { format: 2, statements: ["DROP TABLE one", "no statement"] }], 2);
+  await expect(served(tables, { speaks: 2, format: 2 })).rejects.toThrow();
+  expect(tables.stamp).toEqual({ speaks: 2, format: 1 });
+  expect(stored.rows).toEqual([1]);
 });
 
 test("[M9] a new object starts with the oldest format that its code speaks", () => {
@@ -147,4 +167,13 @@ test("[M9] an object tells for a minute that it has heard older code", async () 
   expect(await heard(2)).toBe(true);
   await stored.clock.pass(1_000);
   expect(await heard(2)).toBeUndefined();
+});
+
+test("[M4] [M9] a clock that goes back does not lengthen that", async () => {
+  const stored = new Stored();
+  const tables = stored.start([one], 2);
+  await stored.clock.pass(3_600_000);
+  await served(tables, { speaks: 1, format: 1 });
+  stored.clock.jump(-3_600_000);
+  expect((await served(tables, { speaks: 2, format: 1 })).hearsOlder).toBeUndefined();
 });

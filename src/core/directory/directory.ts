@@ -143,7 +143,7 @@ export class Directory implements DirectoryCalls {
       const now = this.#now();
       if (this.#part.store.placement === undefined) {
         this.#part.store.setPlacement(message.placement);
-        // Nothing of an older format exists yet (M9).
+        // A new deployment has nothing of an older format (M9).
         this.#part.tables.raise(this.#part.tables.stamp.speaks);
       }
       const added = {

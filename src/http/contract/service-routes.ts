@@ -143,7 +143,7 @@ export const serviceRoutes = {
           }),
           d1: z.enum(["up", "outdated", "down"]).meta({
             description:
-              "`outdated`: D1 lacks migrations of this version. What needs them fails, and all else works.",
+              "`outdated`: D1 lacks migrations of this version, without which an upgrade can't be finished.",
           }),
           missing_migrations: z.array(z.string()).meta({
             description:

@@ -11,8 +11,8 @@ const blocker = z.strictObject({
   }),
   cause: z.enum(causes).meta({
     description:
-      "`OLDER_CODE`: the part does not speak the newest format. `OLDER_CALLERS`: code that does not was " +
-      "heard by it within the last minute. `UNREACHABLE`: the part does not answer. " +
+      "`OLDER_CODE`: the part does not speak the newest format. `OLDER_CALLERS`: within the last minute, " +
+      "it was called by code that does not. `UNREACHABLE`: the part does not answer. " +
       "`MISSING_MIGRATION`: D1 lacks a migration.",
   }),
   detail: z.string(),
