@@ -23,8 +23,12 @@ export interface Tables {
 /** What has steps that a start carries out. */
 const OBJECTS = ["ledger", "shard", "directory"] as const;
 
-/** Statements that visit no rows. SQLite reads and writes the whole table for others, such as an index. */
-const BOUNDED = /^(CREATE TABLE|DROP TABLE|DROP INDEX|ALTER TABLE \S+ (ADD|RENAME) )/;
+/**
+ * Statements that take at most 0.2 s for a million rows. SQLite checks the rows of a strict table that gets a
+ * column, which took 148 ms. Others write all rows or an index, such as the removal of a column.
+ */
+const BOUNDED =
+  /^(CREATE TABLE (?!.*\bAS (SELECT|WITH)\b)|DROP TABLE |DROP INDEX |ALTER TABLE \S+ (ADD|RENAME) )/;
 
 const migrationFolder = join(import.meta.dirname, "../../migrations");
 
@@ -32,7 +36,7 @@ const migrationFolder = join(import.meta.dirname, "../../migrations");
 export function tablesOfToday(): Tables {
   const { database: host } = new PartStore(new SqliteDatabase());
   const hosted = host
-    .all<{ sql: string }>("SELECT sql FROM sqlite_schema ORDER BY name")
+    .all<{ sql: string }>("SELECT sql FROM sqlite_schema ORDER BY rowid")
     .map(({ sql }) => sql);
   host.close();
   const steps = {

@@ -1,5 +1,6 @@
 import type { Principal } from "../auth/principal.ts";
 import { keyExpired } from "../auth/verifier.ts";
+import { FORMAT } from "../core/formats.ts";
 import { callOfRemovedCell } from "../core/cell-removed.ts";
 import { refused, type Refusal } from "../core/refusal.ts";
 import { DirectoryCopies } from "../projections/directory-copies.ts";
@@ -44,15 +45,23 @@ export async function accessRefusal(
   return registered.ok ? undefined : registered.refusal;
 }
 
-/** Refuses a route whose format is not in force (M9). */
+/** Refuses a route whose format is not in force, and everything if this code does not speak that (M9). */
 export async function formatRefusal(
-  deployment: Deployment,
-  { format = 1 }: Route,
+  { directory, format: known }: Deployment,
+  { format = 0 }: Route,
   waitUntil: WaitUntil,
 ): Promise<Refusal | undefined> {
-  // A new isolate learns the format in force with its first answer.
-  if (format > deployment.format.format) await deployment.directory.view(waitUntil);
-  if (format <= deployment.format.format) return undefined;
+  if (known.format > FORMAT)
+    return refused(
+      "UNAVAILABLE",
+      `this Worker runs an older version, which does not speak format ${known.format}; repeat the call`,
+      { reason: "FORMAT_UNKNOWN", retryAfterMs: 1_000 },
+    ).refusal;
+  if (format <= known.format) return undefined;
+  // Another isolate may have finished the upgrade, which the directory tells with its answer.
+  const read = await directory.recentView(waitUntil);
+  if (!read.ok) return read.refusal;
+  if (format <= known.format) return undefined;
   return refused(
     "FAILED_PRECONDITION",
     "this works once operators have finished the upgrade of the deployment (`leasehold upgrade finish`)",

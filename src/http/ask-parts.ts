@@ -10,18 +10,21 @@ export interface AskedPart<T> {
 }
 
 /**
- * Asks parts a few at a time, and returns one result per part, in order. It takes no longer than one read:
- * parts that have not answered by then have failed, and those that were not asked yet are not asked any more.
+ * Asks parts a few at a time, and returns one result per part, in order. Parts that have not answered in time
+ * have failed, and those that were not asked yet are not asked any more.
+ *
+ * @param allMs the time that all parts have together; by default that of one read
  */
 export async function askParts<T>(
   parts: readonly AskedPart<T>[],
   limits: Limits,
+  allMs = readTimeoutMs(limits),
 ): Promise<readonly Result<T>[]> {
   const answers = new Map<number, Result<T>>();
   let isOver = false;
   // With half of the time for one part, a whole batch of parts that hang leaves time for the others.
   const partMs = readTimeoutMs(limits) / 2;
-  const all = await reach(readTimeoutMs(limits), { name: "the part" }, async () => {
+  const all = await reach(allMs, { name: "the part" }, async () => {
     await fanOut([...parts.entries()], limits.fanOut, async ([index, { name, ask }]) => {
       if (!isOver) answers.set(index, await reach(partMs, { name }, ask));
     });

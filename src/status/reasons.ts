@@ -125,10 +125,11 @@ function projectionReasons(observed: Observed): Reason[] {
   if (d1 === "outdated")
     return [
       {
-        problem: `D1 lacks migrations, so what needs them fails: ${escapeControls(missing.join(", "))}.`,
+        problem: `D1 lacks migrations: ${escapeControls(missing.join(", "))}.`,
         next: APPLY_MIGRATIONS,
         about: DEPLOYMENT,
       },
+      ...cronReasons(observed),
     ];
   return readiness === "failed" ? [] : cronReasons(observed);
 }

@@ -318,10 +318,11 @@ describe("is not green, and says why", () => {
     const line = await startGreen();
     const missing = ["0001_later.sql", "0002_last.sql"];
     const ready = { status: "ok", failed: [], d1: "outdated", missing_migrations: missing };
-    spoil(line, "/readyz", () => Response.json({ ...ready, last_cron_run: null }));
+    const run = { finished_at: new Date().toISOString(), cells_failed: 0 };
+    spoil(line, "/readyz", () => Response.json({ ...ready, last_cron_run: run }));
     expect((await statusOf(line)).reasons).toEqual([
       {
-        problem: "D1 lacks migrations, so what needs them fails: 0001_later.sql, 0002_last.sql.",
+        problem: "D1 lacks migrations: 0001_later.sql, 0002_last.sql.",
         next: "npx wrangler d1 migrations apply leasehold --remote",
       },
     ]);

@@ -1,6 +1,6 @@
 import { canonicalize } from "../../src/core/canonical/canonicalize.ts";
 import { placementOf, shardOf } from "../../src/core/placement.ts";
-import { beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { v4 as newUuid } from "uuid";
 import { routeIds, routes } from "../../src/http/contract.ts";
 import type { Received } from "../suites/conformance/client.ts";
@@ -300,6 +300,9 @@ describe("D1 without a migration", () => {
       sql?.includes("open_leases") ? Promise.reject(new Error("no such table")) : work(),
     );
     await env.DB.prepare("UPDATE d1_migrations SET name = 'x'").run();
+    onTestFinished(async () => {
+      await env.DB.prepare("UPDATE d1_migrations SET name = '0000_projection.sql'").run();
+    });
     const cut = new Api({ DB });
     expect(await cut.json(200, "GET", "/readyz", { key: null })).toMatchObject({
       status: "ok",
@@ -310,7 +313,6 @@ describe("D1 without a migration", () => {
     await cut.json(200, "POST", `/v1/cells/1/leases/${uuid}/commit`, { key: "cell 1" });
     await cut.problem(503, "GET", "/v1/leases/stale", {});
     await cut.json(200, "GET", "/v1/admin/copies/failed", {});
-    await env.DB.prepare("UPDATE d1_migrations SET name = '0000_projection.sql'").run();
   });
 });
 

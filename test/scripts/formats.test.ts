@@ -166,8 +166,10 @@ describe("tables:", () => {
     expect(compared({ ...release.tables, migrations })).toEqual([]);
   });
 
-  test("a step of an object that visits rows is a difference", () => {
+  test("a step of an object that writes all rows is a difference", () => {
     const statement = "CREATE INDEX claim_by_uuid ON claim (uuid)";
+    const copy = ["CREATE TABLE more AS SELECT * FROM claim"];
+    expect(compared(withSteps("shard", (steps) => [...steps, copy]))).toHaveLength(1);
     const fault = `tables of shard: it slows a start down: \`${statement}\``;
     for (const step of [[statement], { format: 2, statements: ["DROP TABLE claim", statement] }])
       expect(compared(withSteps("shard", (steps) => [...steps, step]))).toEqual([fault]);

@@ -53,7 +53,7 @@ class Deployment {
       variables: { LEASEHOLD_SIGNING_SECRET: this.#secret, LEASEHOLD_SHARDS: "2" },
       store: () => new MemoryStore(),
       d1: this.d1,
-      portsOf: (name, ports) => (this.older.has(name) ? { ...ports, speaks: 1 } : ports),
+      portsOf: (name, ports) => ({ ...ports, speaks: this.older.has(name) ? 1 : 2 }),
     });
   }
 
@@ -115,7 +115,9 @@ test("[M9] an upgrade waits for older parts, older callers and D1, and is finish
   );
   const refused = await deployment.finish();
   expect(refused).toMatchObject(refusalOf(409, "UPGRADE_BLOCKED"));
-  expect((refused.body as { detail: string }).detail).toContain("shard-1 (it speaks format 1)");
+  expect((refused.body as { detail: string }).detail).toContain(
+    "shard-1 (its version knows format 1 at most)",
+  );
   deployment.older.clear();
   deployment.restart();
   deployment.d1.all("UPDATE d1_migrations SET name = substr(name, 2)");
@@ -126,6 +128,18 @@ test("[M9] an upgrade waits for older parts, older callers and D1, and is finish
   expect(await deployment.finish()).toMatchObject(finished);
   const { body } = await deployment.call("GET", "/v1/admin/growth");
   expect(body).toMatchObject({ shards: 2 });
+});
+
+test("[M9] the shards that a growth adds are asked, too", async () => {
+  const deployment = await Deployment.start();
+  const growth = { shards: 4, reason: "more load" };
+  expect(await deployment.call("POST", "/v1/admin/growth", growth)).toMatchObject({ status: 200 });
+  await deployment.call("POST", "/v1/admin/growth/steps");
+  deployment.older.add("shard-3");
+  deployment.restart();
+  expect(await deployment.upgrade()).toMatchObject(
+    stateOf({ blockers: [blockerOf("shard-3", "OLDER_CODE")] }),
+  );
 });
 
 test("[M9] only the newest format of the Worker can be put in force", async () => {
@@ -148,6 +162,16 @@ test("[M9] a route of a format works once that is in force, also in a new isolat
   expect(await show()).toMatchObject({ status: 200 });
   deployment.restart();
   expect(await show()).toMatchObject({ status: 200 });
+});
+
+test("[M9] an isolate of older code refuses everything once the upgrade is finished", async () => {
+  const deployment = await Deployment.start();
+  await deployment.finish();
+  runVersion(1);
+  onTestFinished(() => runVersion(2));
+  deployment.restart();
+  expect(await deployment.call("GET", "/v1/admin/cells")).toMatchObject({ status: 503 });
+  expect(await deployment.call("GET", "/v1/admin/audit")).toMatchObject(refusalOf(503, "FORMAT_UNKNOWN"));
 });
 
 test("[M5] [M9] an object that runs older code again is refused by name, and loses nothing", async () => {

@@ -43,7 +43,7 @@ export async function checkDeployment(context: Context, nowMs: number, canList: 
   return [
     parts,
     checkD1(body),
-    ...(body["d1"] === "up" ? checkCron(body["last_cron_run"], nowMs) : []),
+    ...(body["d1"] === "up" || body["d1"] === "outdated" ? checkCron(body["last_cron_run"], nowMs) : []),
     ...(canList ? await checkStale(context, nowMs) : []),
   ];
 }
@@ -51,7 +51,7 @@ export async function checkDeployment(context: Context, nowMs: number, canList: 
 function checkD1({ d1, missing_migrations: missing }: Readonly<Record<string, unknown>>): Check {
   if (d1 === "up") return ok("d1", "it answers");
   return d1 === "outdated"
-    ? fail("d1", `it lacks migrations: ${[missing].flat().join(", ")}`, APPLY_MIGRATIONS)
+    ? warn("d1", `it lacks migrations: ${[missing].flat().join(", ")}`, APPLY_MIGRATIONS)
     : fail("d1", "it does not answer", READYZ);
 }
 

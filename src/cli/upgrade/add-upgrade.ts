@@ -8,7 +8,7 @@ import { showUpgrade } from "./show-upgrade.ts";
 export function addUpgrade(program: Command, run: Run): void {
   const group = program
     .command("upgrade")
-    .description("Upgrades: which versions the parts run, and the end of the way back.");
+    .description("Upgrades: see which versions the parts run, and finish.");
   withExamples(
     group
       .command("show", { isDefault: true })

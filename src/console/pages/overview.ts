@@ -6,7 +6,6 @@ import {
   expiringKeysOf,
   idsOf,
   failedCopyOf,
-  formatText,
   keyedCellsOf,
   operationsOf,
   readinessOf,
@@ -61,9 +60,7 @@ export async function overviewPage(view: View): Promise<Page> {
         NO_CELLS,
       )}
       ${observed.cut ? html`<p class="soft">${CUT}</p>` : undefined}
-      <p class="soft">
-        Version ${observed.version}, format ${formatText(observed.upgrade)}, placement ${observed.placement}.
-      </p>`,
+      <p class="soft">Version ${observed.version}, placement ${observed.placement}.</p>`,
   };
 }
 
@@ -120,7 +117,7 @@ async function observe({ api, session, nowMs }: View): Promise<Observed> {
     unread.push({ what, why: answer.problem.detail });
     return undefined;
   };
-  const [health, ready, listed, stale, allLimits, copies, keys, identities, growth, operations, upgrade] =
+  const [health, ready, listed, stale, allLimits, copies, keys, identities, growth, operations] =
     await Promise.all([
       api.call("getHealth"),
       api.call("getReadiness"),
@@ -132,7 +129,6 @@ async function observe({ api, session, nowMs }: View): Promise<Observed> {
       api.call("getIdentities"),
       api.call("getGrowth"),
       api.call("listOperations"),
-      api.call("getUpgrade"),
     ]);
   const { version = null, placement = null } = health.ok ? health.value : {};
   const listedKeys = read("The list of keys", keys);
@@ -160,7 +156,8 @@ async function observe({ api, session, nowMs }: View): Promise<Observed> {
     unread,
     ...shardsOf(read("The number of shards", growth), nowMs),
     operations: operationsOf(read("The list of operations", operations)?.operations ?? [], nowMs),
-    upgrade: read("The formats of the parts", upgrade)?.upgrade ?? null,
+    // It takes a call of every part. `leasehold status` makes it.
+    upgrade: null,
     limits: cellLimitsOf(read("The list of limits", allLimits)?.limits ?? []),
     // Access renews its assertions by itself.
     key:

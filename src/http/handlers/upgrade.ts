@@ -9,12 +9,17 @@ import type { upgradeRoutes } from "../contract/upgrade-routes.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Handlers } from "../handler.ts";
 import { operatorOf } from "../operator.ts";
-import { DIRECTORY, reach, readTimeoutMs } from "../reach.ts";
+import { DIRECTORY, reach, readTimeoutMs, withFailure } from "../reach.ts";
 import { reasonFault } from "../reason.ts";
 import { VERSION } from "../version.ts";
 
 type Upgrade = z.input<(typeof upgradeRoutes)["getUpgrade"]["responses"][200]["schema"]>["upgrade"];
 type Blocker = Upgrade["blockers"][number];
+
+/** How long all parts have to answer: 1,257 at most, in turns and far away. Clients wait for it twice. */
+const ALL_MS = 25_000;
+
+const D1_MS = 2_000;
 
 /** The blockers that the detail of a refusal names. */
 const MAX_NAMED = 5;
@@ -47,7 +52,8 @@ export const upgradeHandlers: Handlers<keyof typeof upgradeRoutes> = {
     if (!raised.ok) return raised;
     // The answer told this isolate the format, and these messages tell it to all other parts.
     const after = await readUpgrade(deployment);
-    return after.ok ? ok({ status: 200, body: { upgrade: after.value } }) : after;
+    if (!after.ok) return withFailure(after, { detail: `${after.refusal.detail}; the format is in force` });
+    return ok({ status: 200, body: { upgrade: after.value } });
   },
 };
 
@@ -59,24 +65,28 @@ function blocked({ blockers }: Upgrade): Result<never> {
   });
 }
 
-/** Asks all parts that are in use. Messages tell them the format in force. */
+/**
+ * Asks all parts that are in use, or will be when a growth is cut. Messages tell them the format in force. A
+ * part that is not asked learns it from the next message that it gets.
+ */
 async function readUpgrade(deployment: Deployment): Promise<Result<Upgrade>> {
   const { objects, envelope, shards, config, env } = deployment;
   const view = await deployment.directory.read();
   if (!view.ok) return view;
+  const { cells, isPlaced, growth } = view.value;
   const parts = [
     partOf("directory", () => objects.directory().part(envelope)),
-    // Before the first cell is registered, no shard answers (P2).
-    ...Array.from({ length: view.value.isPlaced ? shards : 0 }, (_, shard) =>
+    // Without a cell, there are no shards yet.
+    ...Array.from({ length: isPlaced ? Math.max(shards, growth?.to ?? 0) : 0 }, (_, shard) =>
       partOf(`shard-${shard}`, () => objects.shard(shard).part(envelope)),
     ),
-    ...[...view.value.cells.values()].map(({ cell, locationHint }) =>
+    ...[...cells.values()].map(({ cell, locationHint }) =>
       partOf(`ledger-${cell}`, () => objects.ledger(cell, locationHint).part(envelope)),
     ),
   ];
   const [answers, missing] = await Promise.all([
-    askParts(parts, config.limits),
-    missingMigrations(new Database(env)),
+    askParts(parts, config.limits, ALL_MS),
+    missingMigrations(new Database(env, { timeoutMs: D1_MS, attempts: 1 })),
   ]);
   const told = answers.map((answer, index) => ({ part: parts[index]?.name ?? "", answer }));
   const newest = Math.max(FORMAT, ...told.map(({ answer }) => (answer.ok ? (answer.value.speaks ?? 0) : 0)));
@@ -100,16 +110,18 @@ const partOf = (name: string, ask: () => Promise<Result<PartStatus> & Told>): As
   name,
   ask: async () => {
     const answer = await ask();
-    return answer.ok ? ok<Told>(answer) : answer;
+    // A shard that is not in use yet refuses, and tells its format all the same.
+    return answer.ok || answer.speaks !== undefined ? ok<Told>(answer) : answer;
   },
 });
 
 function blockerOf(part: string, answer: Result<Told>, newest: number): Blocker | undefined {
   if (!answer.ok) return { part, cause: "UNREACHABLE", detail: answer.refusal.detail };
   const { speaks = 0, hearsOlder } = answer.value;
-  if (speaks < newest) return { part, cause: "OLDER_CODE", detail: `it speaks format ${speaks}` };
+  if (speaks < newest)
+    return { part, cause: "OLDER_CODE", detail: `its version knows format ${speaks} at most` };
   if (hearsOlder !== true) return undefined;
-  return { part, cause: "OLDER_CALLERS", detail: "older code has called it within the last minute" };
+  return { part, cause: "OLDER_CALLERS", detail: "an older version has called it within the last minute" };
 }
 
 const d1Blocker = (cause: Blocker["cause"], detail: string): Blocker => ({ part: "d1", cause, detail });
