@@ -20,10 +20,9 @@ const { printWidth, ignorePatterns } = JSON.parse(
 
 const SOURCES = /\.(ts|mjs|js|css|md|py|sh|pml|proto|yml|toml)$|^\.ci\/run$/;
 
+const ignored = ignorePatterns.map((pattern) => pattern.replace(/^\//, ""));
 const isIgnored = (file: string): boolean =>
-  ignorePatterns.some(
-    (pattern) => file === pattern || file.startsWith(`${pattern}/`) || matchesGlob(file, pattern),
-  );
+  ignored.some((pattern) => file === pattern || file.startsWith(`${pattern}/`) || matchesGlob(file, pattern));
 
 const files = execFileSync("git", ["ls-files"], { cwd: root, encoding: "utf8" }).trim().split("\n");
 const wide = files

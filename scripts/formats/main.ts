@@ -13,6 +13,7 @@ import {
   writeDescription,
 } from "./description.ts";
 import { readAccepted, reportOf } from "./report.ts";
+import { writeStates } from "./states.ts";
 
 const root = join(import.meta.dirname, "../..");
 const formats = join(root, "formats");
@@ -33,7 +34,10 @@ async function run(): Promise<string> {
     const hint = `If ${version} is not released yet, describe it again: npm run check:formats -- --write`;
     if (report !== "") return release === version ? `${report}\n${hint}` : report;
   }
-  if (isWriting) writeDescription(join(formats, version), await describeToday());
+  if (isWriting) {
+    writeDescription(join(formats, version), await describeToday());
+    await writeStates(join(formats, version));
+  }
   return "";
 }
 
