@@ -2,7 +2,7 @@
  * A small state of each program, which a release keeps. Tests open it with later code, and look for what
  * `found` lists.
  */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
@@ -74,6 +74,12 @@ export async function writeStates(folder: string): Promise<void> {
     writeFileSync(join(states, `${program}.found.json`), `${JSON.stringify(found, null, 2)}\n`);
   }
 }
+
+/** Returns the files of states that a folder of `formats/` lacks. */
+export const missingStates = (folder: string): string[] =>
+  PROGRAMS.flatMap((program) => [`states/${program}.json.br`, `states/${program}.found.json`]).filter(
+    (path) => !existsSync(join(folder, path)),
+  );
 
 /** Unpacks a kept state into a folder. Returns what it has. */
 export function unpackState(release: string, program: Program, to: string): Found {
