@@ -17,9 +17,12 @@ export declare class UnknownTables extends Error {
 export declare class Tables {
     #private;
     constructor({ sql, clock, speaks }: Pick<Ports, "sql" | "clock" | "speaks">, steps: Steps);
+    get fault(): string | undefined;
     get stamp(): Stamp;
     serve<T>(sender: Stamp, work: () => Promise<Result<T> & Told>): Promise<Result<T> & Told>;
     raise(format: number): void;
 }
-export declare function tablesFault(stored: (name: "tables" | "schema_version") => SqlValue | undefined, speaks?: number): string | undefined;
+type ReadMeta = (name: "tables" | "schema_version" | "placement") => SqlValue | undefined;
+export declare function tablesFault(stored: ReadMeta, speaks?: number): string | undefined;
+export declare function upgradeFault(stored: ReadMeta, speaks?: number): string | undefined;
 export {};
