@@ -22,6 +22,8 @@ export interface Runtime {
   /** At least 0 and less than 1. */
   fraction: () => number;
   log: typeof logEvent;
+  /** The newest format that the code speaks. Only the simulator sets it. */
+  speaks?: number;
 }
 
 export const defaultRuntime: Runtime = {

@@ -7,14 +7,20 @@ import type { Answer, Call, Interceptor } from "./interceptor.ts";
  * Stamps all messages (M9).
  */
 export class KnownFormat implements Interceptor {
+  readonly #speaks: number;
   #format = 0;
+
+  /** @param speaks the newest format that the code speaks. Only the simulator gives it. */
+  constructor(speaks = FORMAT) {
+    this.#speaks = speaks;
+  }
 
   get format(): number {
     return this.#format;
   }
 
   before(_: Call, message: Envelope): Envelope {
-    return { ...message, speaks: FORMAT, format: this.#format } as Envelope;
+    return { ...message, speaks: this.#speaks, format: this.#format } as Envelope;
   }
 
   after(_: Call, answer: Answer | undefined): void {

@@ -83,7 +83,7 @@ export async function runCron(
       return { placement: placement.current };
     },
     limits,
-    objects: objectsOf(env, configOf(env), [new KnownFormat(), placement, witness]),
+    objects: objectsOf(env, configOf(env), [new KnownFormat(runtime.speaks), placement, witness]),
     database,
     runtime,
     scheduledAtMs,

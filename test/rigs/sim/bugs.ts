@@ -1265,8 +1265,8 @@ export const bugs: Record<string, Bug> = {
     "H2",
     ["I24"],
     "src/projections/cron.ts",
-    "objects: objectsOf(env, configOf(env), [new KnownFormat(), placement, witness]),",
-    "objects: objectsOf(env, configOf(env), [new KnownFormat(), placement]),",
+    "objects: objectsOf(env, configOf(env), [new KnownFormat(runtime.speaks), placement, witness]),",
+    "objects: objectsOf(env, configOf(env), [new KnownFormat(runtime.speaks), placement]),",
   ),
   "the Worker does not tell what it has seen": one(
     "H2",
