@@ -2173,9 +2173,20 @@ const SMALL_SIZES: readonly Patch[] = [
   { file: "src/core/shard/growth-target.ts", find: "const WIPE_ROWS = 500;", put: "const WIPE_ROWS = 1;" },
 ];
 
+/** Code of the later format adds a table that older code can live with, and one that it cannot (M5). */
+const LATER_STEPS: Patch = {
+  file: "src/core/tables.ts",
+  find: "this.#steps = steps;",
+  put: `this.#steps = speaks === 1 ? steps : [
+    ...steps,
+    ["CREATE TABLE added (n INTEGER) STRICT"],
+    { format: 2, statements: ["CREATE TABLE later (n INTEGER) STRICT"] },
+  ];`,
+};
+
 /**
- * The changed sources of a bug, by path from the project's root. They make some sizes small as well. Throws
- * if the bug is unknown or does not match its file.
+ * The changed sources of a bug, by path from the project's root. They make some sizes small and have later
+ * steps as well. Throws if the bug is unknown or does not match its file.
  */
 export function plantedSources(name?: string): ReadonlyMap<string, string> {
   const bug = name === undefined ? { patches: [] } : bugs[name];
@@ -2183,6 +2194,7 @@ export function plantedSources(name?: string): ReadonlyMap<string, string> {
     throw new Error(`unknown bug "${name}"; known bugs:\n  ${Object.keys(bugs).join("\n  ")}`);
   const sources = new Map<string, string>();
   for (const patch of SMALL_SIZES) applyTo(sources, "a small size", patch);
+  applyTo(sources, "a later step", LATER_STEPS);
   for (const patch of bug.patches) applyTo(sources, `"${name}"`, patch);
   return sources;
 }

@@ -2,7 +2,7 @@ import { Directory } from "../../../src/core/directory/directory.ts";
 import { directoryMethods, ledgerMethods, type Peers, shardMethods } from "../../../src/core/methods.ts";
 import { Ledger } from "../../../src/core/ledger/ledger.ts";
 import { defaultLimits, type Limits } from "../../../src/core/limits.ts";
-import type { Result } from "../../../src/core/refusal.ts";
+import { refused, type Result } from "../../../src/core/refusal.ts";
 import { type BucketKey, type Envelope, type OperatorCall, type Told } from "../../../src/core/messages.ts";
 import type { Calls, MethodList } from "../../../src/core/method.ts";
 import { placementOf, shardOf, shardsOf } from "../../../src/core/placement.ts";
@@ -12,25 +12,49 @@ import { ShardLog } from "../../../src/core/shard/shard-log.ts";
 import { callsOf } from "../../support/calls-of.ts";
 import { operator, STAMP } from "../../support/ops.ts";
 import type { Stamp } from "../../../src/core/formats.ts";
-import type { Tables } from "../../../src/core/tables.ts";
+import { UnknownTables, type Tables } from "../../../src/core/tables.ts";
 import type { Network } from "./network.ts";
 import { Part, type Instance, type PartContext } from "./part.ts";
 import type { Owner } from "./scheduler.ts";
 import type { SimulationSettings } from "./simulation-settings.ts";
+import { NEWER, OLDER } from "./versions.ts";
 
 type Methods = Record<string, (message: Envelope) => Promise<Result<unknown>>>;
 
+interface Core {
+  tables: Tables;
+  told(): Told;
+}
+
+/** The messages that an object has not refused for a format. */
+const carriedOut = new WeakSet();
+
+/** Whether an object has not refused this message for a format. */
+export const wasCarriedOut = (message: object): boolean => carriedOut.has(message);
+
+/** Makes an object that refuses everything if its code cannot work with its tables (M5). */
+function served<T extends Core>(make: () => T, methods: MethodList): T {
+  try {
+    return telling(make(), methods);
+  } catch (error) {
+    if (!(error instanceof UnknownTables)) throw error;
+    const refusal = refused("UNAVAILABLE", error.message, { reason: "UNKNOWN_TABLES" });
+    const calls = Object.keys(methods).map((name) => [name, async () => refusal]);
+    return { ...Object.fromEntries(calls), alarm: () => Promise.reject(error) } as T;
+  }
+}
+
 /** Makes answers tell the newest point of the part, as those of the Durable Object do. */
-function telling<T extends { tables: Tables; told(): Told }>(part: T, methods: MethodList): T {
+function telling<T extends Core>(part: T, methods: MethodList): T {
   const calls = part as unknown as Methods;
   for (const [name, { tells }] of Object.entries(methods)) {
     const call = calls[name]?.bind(part);
     if (call !== undefined)
       calls[name] = (message) =>
-        part.tables.serve(message as Envelope & Stamp, async () => ({
-          ...(await call(message)),
-          ...(tells ? part.told() : {}),
-        }));
+        part.tables.serve(message as Envelope & Stamp, async () => {
+          carriedOut.add(message);
+          return { ...(await call(message)), ...(tells ? part.told() : {}) };
+        });
   }
   return part;
 }
@@ -49,6 +73,8 @@ export class Coordinator {
   readonly allShards: Part<Shard>[];
   /** What the last instance of each shard has in memory of its holds. */
   readonly held = new Map<Part<object>, HeldNames>();
+  /** The newest format that the code of new parts speaks. Undefined in a run of one version. */
+  speaks: number | undefined;
   readonly #newShard: (index: number) => Part<Shard>;
 
   readonly nowMs: () => number;
@@ -57,7 +83,9 @@ export class Coordinator {
     const limits: Limits = { ...defaultLimits, ...settings.limits };
     this.limits = limits;
     this.nowMs = () => context.scheduler.nowMs;
-    this.envelope = { ...STAMP, placement: placementOf(settings.shards), operator };
+    this.speaks = settings.versions && OLDER;
+    const stamp = settings.versions === undefined ? STAMP : { speaks: NEWER, format: OLDER };
+    this.envelope = { ...stamp, placement: placementOf(settings.shards), operator };
     const peersOf = (self: Owner): Peers => {
       const sent = <List extends MethodList>(methods: List, part: Part<object>): Calls<List> =>
         callsOf(methods, (method, message) =>
@@ -69,25 +97,26 @@ export class Coordinator {
         directory: () => sent(directoryMethods, this.directory),
       };
     };
-    this.directory = new Part("directory", context, (ports) =>
-      telling(new Directory(ports, limits), directoryMethods),
+    this.directory = new Part("directory", this.speaks, context, (ports) =>
+      served(() => new Directory(ports, limits), directoryMethods),
     );
     const count = Math.max(settings.shards, ...(settings.growth?.to ?? []));
     this.#newShard = (index) => {
-      const shard: Part<Shard> = new Part(`shard ${index}`, context, (ports, self) => {
+      const shard: Part<Shard> = new Part(`shard ${index}`, this.speaks, context, (ports, self) => {
+        this.held.delete(shard);
         const logOf = (): ShardLog => {
           const log = new ShardLog(ports.sql, ports.clock, limits, settings.logRows);
           this.held.set(shard, log.held);
           return log;
         };
-        return telling(new Shard(index, ports, limits, peersOf(self), logOf), shardMethods);
+        return served(() => new Shard(index, ports, limits, peersOf(self), logOf), shardMethods);
       });
       return shard;
     };
     this.allShards = Array.from({ length: count }, (_, index) => this.#newShard(index));
     for (let cell = 1; cell <= settings.cells; cell += 1) {
-      const part = new Part(`ledger ${cell}`, context, (ports, self) =>
-        telling(new Ledger(String(cell), ports, limits, peersOf(self)), ledgerMethods),
+      const part = new Part(`ledger ${cell}`, this.speaks, context, (ports, self) =>
+        served(() => new Ledger(String(cell), ports, limits, peersOf(self)), ledgerMethods),
       );
       this.ledgers.set(String(cell), part);
     }

@@ -28,8 +28,11 @@ export class Disk {
   /** Called when something was written that is not durable yet. */
   onWrite: () => void = () => {};
   onAlarm: () => void = () => {};
-  /** Called when the instance writes although it knows that its storage went back in time. */
-  onStoppedWrite: (points: readonly WritePoint[]) => void = () => {};
+  /**
+   * Called when the instance has written in a transaction. `wasStopped`: although it knew that its storage
+   * went back in time.
+   */
+  onTransaction: (points: readonly WritePoint[], wasStopped: boolean) => void = () => {};
   #live = new SqliteDatabase();
   #durable = new SqliteDatabase();
   #pending: Entry[] = [];
@@ -55,6 +58,17 @@ export class Disk {
     return this.#pending.flatMap((entry) => (entry.kind === "sql" ? entry.points : []));
   }
 
+  /** The format in force, as the instance has stored it (M9). */
+  get liveFormat(): number {
+    return formatIn(this.#live);
+  }
+
+  /** The same, as a crash would leave it. 0: there are no tables yet. */
+  get durableFormat(): number {
+    const [table] = this.readDurable("SELECT 1 FROM sqlite_master WHERE name = 'meta'");
+    return table === undefined ? 0 : formatIn(this.#durable);
+  }
+
   readDurable<Row>(sql: string, ...bindings: SqlValue[]): Row[] {
     return this.#durable.all<Row>(sql, ...bindings);
   }
@@ -74,7 +88,7 @@ export class Disk {
     const wasStopped = this.#isStopped;
     const value = this.#live.transaction(() => work(statements));
     if (statements.length === 0) return value;
-    if (wasStopped) this.onStoppedWrite(points);
+    this.onTransaction(points, wasStopped);
     this.#append({ kind: "sql", points, statements });
     return value;
   }
@@ -145,6 +159,11 @@ export class Disk {
     this.#pending.push(entry);
     this.onWrite();
   }
+}
+
+function formatIn(database: SqliteDatabase): number {
+  const [stored] = database.all<{ value: string }>("SELECT value FROM meta WHERE name = 'tables'");
+  return stored === undefined ? 0 : (JSON.parse(stored.value) as { format: number }).format;
 }
 
 function copyOf(from: SqliteDatabase): SqliteDatabase {

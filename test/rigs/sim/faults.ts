@@ -30,6 +30,7 @@ const RARE_WRITES: ReadonlySet<WritePoint> = new Set([
   "finish_growth",
   "fence",
   "move_claims",
+  "raise_format",
 ]);
 
 /**

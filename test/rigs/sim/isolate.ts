@@ -21,12 +21,15 @@ const METHODS = { ledger: ledgerMethods, shard: shardMethods, directory: directo
  * clients call through one of them. Begins and lookups of declared types read the types of any.
  */
 export class Isolate {
+  readonly name: string;
   readonly #network: Network;
   readonly #coordinator: Coordinator;
   readonly #owner: Owner;
   readonly #saveTypes: (set: TypeSet) => Promise<Result<number>>;
+  /** The newest format that its code speaks. Undefined in a run of one version. */
+  #speaks: number | undefined;
   #witness = new Witness();
-  #format = new KnownFormat();
+  #format: KnownFormat;
   #types: TypesCopy;
   #placement: Placement;
 
@@ -36,12 +39,25 @@ export class Isolate {
     coordinator: Coordinator,
     saveTypes: (set: TypeSet) => Promise<Result<number>>,
   ) {
+    this.name = name;
     this.#saveTypes = saveTypes;
     this.#network = network;
     this.#coordinator = coordinator;
     this.#owner = { name, dead: false };
     this.#placement = coordinator.envelope.placement;
+    this.#speaks = coordinator.speaks;
+    this.#format = new KnownFormat(this.#speaks);
     this.#types = this.#newCopy();
+  }
+
+  get speaks(): number | undefined {
+    return this.#speaks;
+  }
+
+  /** A deployment: an isolate with other code starts. */
+  deploy(speaks: number): void {
+    this.#speaks = speaks;
+    this.restart();
   }
 
   /** The placement that this isolate computes with. */
@@ -61,7 +77,7 @@ export class Isolate {
   /** Starts an isolate that has seen nothing. */
   restart(): void {
     this.#witness = new Witness();
-    this.#format = new KnownFormat();
+    this.#format = new KnownFormat(this.#speaks);
     this.#placement = this.#coordinator.envelope.placement;
     this.#types = this.#newCopy();
   }

@@ -109,6 +109,7 @@ const neededBy: readonly (readonly [invariants: readonly string[], has: Has])[] 
   [["I54"], (_, ending) => ending === "sources"],
   [["I55"], ({ losesTransfers }) => losesTransfers === true],
   [["I41", "I42", "I43"], ({ queueMs }) => queueMs !== undefined],
+  [["I58"], ({ versions }) => versions !== undefined],
   [["I40"], ({ renewalMs }) => renewalMs !== undefined],
   [["I19", "I20", "I22", "I23"], ({ activities }) => activities.verify > 0],
 ];

@@ -1,7 +1,7 @@
 import type { Result } from "../../../src/core/refusal.ts";
 import { copied } from "../../support/copied.ts";
 import type { Faults } from "./faults.ts";
-import type { Part } from "./part.ts";
+import type { Instance, Part } from "./part.ts";
 import type { Owner, Scheduler } from "./scheduler.ts";
 
 /** One message, as the judge sees it. */
@@ -20,7 +20,9 @@ export interface Witness {
   /** A message has arrived. Each time it does, `call` is another object, which its answer names. */
   delivered(call: Sent): void;
   /** An answer was sent. `isHeard`: to a sender that waits for it, and not to a late copy. */
-  answered(call: Sent, reply: Result<unknown>, isHeard: boolean): void;
+  answered(call: Sent, reply: Result<unknown>, isHeard: boolean, by: Instance<object>): void;
+  /** A message was carried out without an answer. */
+  failed(call: Sent): void;
 }
 
 /** The number of recent messages that an echo may deliver again. */
@@ -151,11 +153,12 @@ export class Network {
         if (instance.dead) return;
         instance.onDeath.delete(died);
         if (reply.ok) instance.isAdmitted = true;
-        this.#witness.answered(call, reply, answer !== ignore);
+        this.#witness.answered(call, reply, answer !== ignore, instance);
         answer(reply);
       },
       (error: unknown) => {
         if (!instance.onDeath.delete(died)) return;
+        this.#witness.failed(call);
         fail(error instanceof Error ? error.message : String(error));
       },
     );

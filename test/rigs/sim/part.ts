@@ -12,8 +12,9 @@ import { Violation } from "./violation.ts";
 const ALARM_RETRIES = 6;
 const ALARM_PAUSE_MS = 2_000;
 
-/** What a part writes after it has noticed that it went back in time (H4). */
+/** What a part writes after it has noticed that it went back in time (H4, M9). */
 const STOPPED_WRITES: ReadonlySet<WritePoint> = new Set([
+  "raise_format",
   "fence",
   "rebuild_leases",
   "accept_loss",
@@ -32,6 +33,8 @@ export interface PartContext {
 export class Instance<T> implements Owner {
   readonly name: string;
   readonly serial: number;
+  /** The newest format that its code speaks. Undefined in a run of one version. */
+  readonly speaks: number | undefined;
   readonly sql: InstanceSql;
   dead = false;
   /** It has answered a message, so it has read its alarm. */
@@ -41,9 +44,16 @@ export class Instance<T> implements Owner {
   readonly onDeath = new Set<() => void>();
   #object: T | undefined;
 
-  constructor(name: string, serial: number, sql: InstanceSql, make: (instance: Instance<T>) => T) {
+  constructor(
+    name: string,
+    serial: number,
+    speaks: number | undefined,
+    sql: InstanceSql,
+    make: (instance: Instance<T>) => T,
+  ) {
     this.name = name;
     this.serial = serial;
+    this.speaks = speaks;
     this.sql = sql;
     this.#object = make(this);
   }
@@ -68,6 +78,8 @@ interface WithAlarm {
 export class Part<T extends object> {
   readonly name: string;
   readonly disk = new Disk();
+  /** The newest format that the code of the next instance speaks. Undefined in a run of one version. */
+  speaks: number | undefined;
   skewMs = 0;
   /** The platform lost the alarm. Nothing wakes the object until the next alarm is set. */
   alarmLost = false;
@@ -88,17 +100,25 @@ export class Part<T extends object> {
   #ringing: { instance: Instance<T>; tried: number } | undefined;
   #isRetrying = false;
 
-  constructor(name: string, context: PartContext, make: (ports: Ports, self: Owner) => T) {
+  constructor(
+    name: string,
+    speaks: number | undefined,
+    context: PartContext,
+    make: (ports: Ports, self: Owner) => T,
+  ) {
     this.name = name;
+    this.speaks = speaks;
     this.#context = context;
     this.#make = make;
     this.disk.onWrite = () => this.#wrote();
-    this.disk.onStoppedWrite = (points) => {
-      if (points.some((point) => STOPPED_WRITES.has(point))) return;
+    this.disk.onTransaction = (points, wasStopped) => {
+      this.#checkCode(points.join(", "));
+      if (!wasStopped || points.some((point) => STOPPED_WRITES.has(point))) return;
       const message = `${name} has gone back in time and knows it, but writes ${points.join(", ")}`;
       context.fail(new Violation("I24", message));
     };
     this.disk.onAlarm = () => {
+      this.#checkCode("its alarm");
       if (this.alarmLost) context.faults.count("alarm_restored");
       this.alarmLost = false;
       this.#arm();
@@ -127,7 +147,7 @@ export class Part<T extends object> {
       // one.
       this.isLossKnown = true;
       const sql = new InstanceSql(this.disk, () => this.#flush());
-      this.#instance = new Instance(this.name, this.#serial, sql, (made) =>
+      this.#instance = new Instance(this.name, this.#serial, this.speaks, sql, (made) =>
         this.#make(this.#ports(made), made),
       );
     }
@@ -153,6 +173,13 @@ export class Part<T extends object> {
     this.#cut(keep);
     for (const { reject } of waiters) reject(error);
     this.#redeliverAlarm(before);
+  }
+
+  /** A deployment: the next instance has other code. */
+  deploy(speaks: number, isSudden: boolean): void {
+    this.speaks = speaks;
+    if (isSudden) this.crash();
+    else this.replace();
   }
 
   /** The process ends, and starts with the storage that it had at an earlier version. */
@@ -211,7 +238,18 @@ export class Part<T extends object> {
         else instance.die();
       },
       log: (event, fields) => log(this.name, event, fields),
+      ...(this.speaks === undefined ? {} : { speaks: this.speaks }),
     };
+  }
+
+  /** Code that does not speak the format in force writes nothing (M5). */
+  #checkCode(written: string): void {
+    const { speaks } = this;
+    if (speaks === undefined) return;
+    const format = this.disk.liveFormat;
+    if (format <= speaks) return;
+    const message = `${this.name} speaks format ${speaks}, and writes ${written} in format ${format}`;
+    this.#context.fail(new Violation("I58", message));
   }
 
   #wrote(): void {

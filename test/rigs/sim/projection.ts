@@ -20,6 +20,7 @@ interface CronContext {
   clock: { now: () => number; after: (delayMs: number, then: () => void) => () => void };
   uuid: () => string;
   log: (event: string) => void;
+  speaks?: number;
 }
 
 interface CronReport {
@@ -63,7 +64,7 @@ export interface GrowthModules {
   configOf: (env: object) => { initialShards: number; limits: Limits };
   objectsOf: (env: object, config: object, interceptors: readonly object[]) => SimulatedDriver["objects"];
   KnownPlacement: new (shards: number) => { current: Placement };
-  KnownFormat: new () => object;
+  KnownFormat: new (speaks?: number) => object;
   Database: new (env: object, options: object, runtime: object) => object;
 }
 
@@ -291,7 +292,10 @@ export class SimulatedProjection {
 
 /** Runs the production cron, as the platform does. */
 export class Cron {
+  readonly name = "the cron";
   readonly record: SimulatedProjection;
+  /** The newest format that its code speaks. Undefined in a run of one version. */
+  speaks: number | undefined;
   readonly #owner: Owner = { name: "cron", dead: false };
   readonly #env: Record<string, unknown>;
   readonly #context: CronContext;
@@ -307,6 +311,7 @@ export class Cron {
     see: (event: string) => void,
   ) {
     this.record = new SimulatedProjection(scheduler, faults);
+    this.speaks = coordinator.speaks;
     const partOf = (name: string): Part<object> => {
       const [kind, number = ""] = name.split("-");
       if (kind === "cell") return coordinator.ledger(number);
@@ -377,7 +382,7 @@ export class Cron {
       get envelope() {
         return { placement: placement.current };
       },
-      objects: modules.objectsOf(this.#env, config, [new modules.KnownFormat(), placement]),
+      objects: modules.objectsOf(this.#env, config, [new modules.KnownFormat(this.speaks), placement]),
       database: new modules.Database(this.#env, {}, runtime),
       limits: config.limits,
       clock,
@@ -390,8 +395,14 @@ export class Cron {
     await Promise.all([this.#run, this.#growth]);
   }
 
+  /** A deployment: the next run has other code. */
+  deploy(speaks: number): void {
+    this.speaks = speaks;
+  }
+
   async run(): Promise<CronReport> {
     const run = await this.#run;
-    return run(this.#env, this.#context.clock.now(), this.#context);
+    const context = this.speaks === undefined ? this.#context : { ...this.#context, speaks: this.speaks };
+    return run(this.#env, this.#context.clock.now(), context);
   }
 }

@@ -126,6 +126,7 @@ async function quiesce(simulation: Simulation, settings: SimulationSettings, end
   simulation.faults.areOff = true;
   simulation.faults.partitions = [];
   for (const cell of simulation.cells) cell.restart();
+  simulation.upgrader?.upgradeAll();
   await simulation.pass(WITHOUT_CRON_MS, REST_STEPS);
   checkWithoutCron(simulation);
   const { grower } = simulation;

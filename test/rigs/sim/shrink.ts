@@ -30,6 +30,7 @@ const habits = [
   "sourceGoesBack",
   "statusMs",
   "transfersMs",
+  "versions",
 ] as const;
 
 const isHabit = (name: string): name is (typeof habits)[number] => habits.some((habit) => habit === name);

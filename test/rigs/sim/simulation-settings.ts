@@ -210,8 +210,20 @@ export interface SimulationSettings {
   losesTransfers?: true;
   /** True if cells change the spelling of names that were never claimed. Undefined in other runs. */
   respells?: true;
+  /** Undefined in a run whose parts all have the same code. */
+  versions?: VersionSettings;
   /** How many times as many events as other runs the run has. */
   stepsFactor: number;
+}
+
+/** How a run gets newer code. */
+export interface VersionSettings {
+  /** The probability that an action is a deployment. */
+  deployments: number;
+  /** Whether the upgrade is ever finished. */
+  finishes: boolean;
+  /** The probability to finish it although something still has older code. */
+  hurries: number;
 }
 
 /** How a run gets more shards. */
@@ -358,11 +370,31 @@ export function drawSettings(seed: number): SimulationSettings {
   const withSources = { ...withGrowth, ...sourcesOf(Random.of(seed, "sources go back"), withGrowth) };
   return {
     ...withSources,
+    ...versionsOf(Random.of(seed, "versions"), withSources),
     ...(Random.of(seed, "names that nobody has").chance(0.2) ? { respells: true } : {}),
     ...logOf(Random.of(seed, "slots of the log"), withSources),
     ...lostTransfersOf(Random.of(seed, "pending moved names with losses"), withSources),
   };
 }
+
+/**
+ * In some runs, parts have code of two versions. The other runs are the same as if none did. A ledger that
+ * gets full would have no room for the tables of the newer version.
+ */
+const versionsOf = (
+  random: Random,
+  { limits, stepsFactor }: SimulationSettings,
+): Partial<SimulationSettings> =>
+  random.chance(0.15) && limits.ledgerBytes === undefined
+    ? {
+        versions: {
+          deployments: random.pick([0.1, 0.3, 0.5]),
+          finishes: random.chance(0.8),
+          hurries: random.pick([0, 0.1, 0.5]),
+        },
+        stepsFactor: Math.max(2, stepsFactor),
+      }
+    : {};
 
 /** A small log soon lacks what routers and a consumer of the change feed ask for, so few of them meet one. */
 const logOf = (random: Random, { changesMs, routers }: SimulationSettings): Partial<SimulationSettings> => {

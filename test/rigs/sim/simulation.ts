@@ -27,6 +27,7 @@ import { renew } from "./renew.ts";
 import { reportStatus } from "./report-status.ts";
 import { scrubStep } from "./scrubbing.ts";
 import { MOVING, transferStep } from "./transferring.ts";
+import { Upgrader } from "./versions.ts";
 import { Violation } from "./violation.ts";
 import type {
   Activity,
@@ -101,6 +102,8 @@ export class Simulation {
   consumer: ChangeConsumer | undefined;
   /** Undefined in most runs. */
   grower: Grower | undefined;
+  /** Undefined in a run of one version. */
+  readonly upgrader: Upgrader | undefined;
   /** Events after which the run ends. */
   mostSteps = Infinity;
   /** Called with each message that is sent. */
@@ -140,7 +143,8 @@ export class Simulation {
       },
       repeated: (call) => this.#recordRepeated(call),
       delivered: (call) => this.#watch(() => this.judge.delivered(call)),
-      answered: (call, reply, isHeard) => this.#watch(() => this.judge.answered(call, reply, isHeard)),
+      answered: (...all) => this.#watch(() => this.judge.answered(...all)),
+      failed: (call) => this.#watch(() => this.judge.queues.failed(call)),
     };
     const network = new Network(this.scheduler, this.faults, witness);
     this.#network = network;
@@ -195,6 +199,7 @@ export class Simulation {
       this.cronJob.record.saveTypes(set),
     );
     this.routers = this.#makeRouters(settings);
+    this.upgrader = settings.versions && new Upgrader(this, settings.versions);
     this.router = new Api(context, ownerNamed("router"));
     this.operator = new Api(context, ownerNamed("operator"));
   }
@@ -223,6 +228,10 @@ export class Simulation {
           .then(() => {}),
       );
     });
+  }
+
+  get everyIsolate(): Isolate[] {
+    return [...this.isolates, this.#routerIsolate];
   }
 
   /** The number of actions drawn so far. */
@@ -258,7 +267,7 @@ export class Simulation {
   /** Registers the cells without faults. */
   async start(): Promise<void> {
     await this.cronJob.load();
-    for (const isolate of [...this.isolates, this.#routerIsolate]) isolate.restart();
+    for (const isolate of this.everyIsolate) isolate.restart();
     this.faults.areOff = true;
     // Before the first cell, a message with another placement fixes nothing (P2).
     const { directory, envelope } = this.coordinator;
@@ -419,6 +428,11 @@ export class Simulation {
   }
 
   #act(random: Random, index: number): void {
+    const deployed = this.upgrader?.act(Random.of(this.#seed, "deployment", index));
+    if (deployed !== undefined) {
+      this.#note(index, deployed);
+      return;
+    }
     const isFault = random.chance(0.12);
     const cell = random.pick(this.cells);
     if (isFault && Object.values(this.#settings.parts).some((weight) => weight > 0)) {

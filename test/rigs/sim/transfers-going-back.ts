@@ -18,7 +18,7 @@ import type { ClaimRow } from "../../../src/core/shard/rows.ts";
 import type { Transfer, TransferCall } from "../../../src/core/transfer/messages.ts";
 import type { TransferSide } from "../../../src/core/transfer/range.ts";
 import { copied } from "../../support/copied.ts";
-import { exchangeOf, operator, STAMP } from "../../support/ops.ts";
+import { exchangeOf, operator } from "../../support/ops.ts";
 import { bucketType } from "../../support/types.ts";
 import type { Cell } from "./cell.ts";
 import { isApplied, throughOf, type LedgerRow } from "./judge/rows.ts";
@@ -285,6 +285,7 @@ class Stage {
    * (H3, H4).
    */
   async compare(): Promise<void> {
+    const { envelope } = this.#simulation.coordinator;
     for (const move of this.#moves) {
       const { id, to, decided } = move;
       const ledger = this.#ledger(to);
@@ -296,10 +297,10 @@ class Stage {
       if (knowing.length > 0) await this.#expectNoAbort(move);
       for (const shard of knowing) {
         if (this.#random.chance(0.5)) continue;
-        const message = exchangeOf(this.#simulation.coordinator.envelope, to);
+        const message = exchangeOf(envelope, to);
         const answer = await this.#run(shard.instance().object.exchange(message));
         const asked = answer.ok
-          ? await this.#run(ledger.instance().object.inquire(inquiryOf(message, answer.value)))
+          ? await this.#run(ledger.instance().object.inquire(inquiryOf(envelope, answer.value)))
           : answer;
         this.#expect(
           !asked.ok && asked.refusal.reason === "HISTORY_LOST",
@@ -585,9 +586,8 @@ const rowOf = ({ type, canonical }: Name): object => ({
 });
 
 /** A shard asks a ledger nothing, and tells it what it has seen of it. */
-const inquiryOf = ({ placement }: Envelope, { seen }: ExchangeAnswer): Inquiry => ({
-  ...STAMP,
-  placement,
+const inquiryOf = (envelope: Envelope, { seen }: ExchangeAnswer): Inquiry => ({
+  ...envelope,
   ...(seen === null ? {} : { seen }),
   shard: 0,
   questions: [],

@@ -70,6 +70,7 @@ export const invariants = {
   I55: "when parts go back, transfers leave each name with the cell that works with it, and decisions stay",
   I57: "a start of a shard finds exactly the holds that its log has",
   I56: "no operation starts beside one that excludes it, and a cut has the word of each shard of before",
+  I58: "code never reads or writes a format that it does not speak, and nothing is refused without that",
 } as const;
 
 export type Invariant = keyof typeof invariants;

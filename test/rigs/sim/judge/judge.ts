@@ -2,12 +2,13 @@ import type { Result } from "../../../../src/core/refusal.ts";
 import type { DecideRequest, DigestRecordsAnswer } from "../../../../src/core/messages.ts";
 import { nameKey, type LocalChange } from "../local.ts";
 import type { Sent, Witness } from "../network.ts";
-import type { Part } from "../part.ts";
+import type { Instance, Part } from "../part.ts";
 import { AuditWatch } from "./audit-watch.ts";
 import { ChangeWatch } from "./change-watch.ts";
 import { DigestWatch } from "./digest-watch.ts";
 import { Drifts } from "./drifts.ts";
 import { Evidence } from "./evidence.ts";
+import { FormatWatch } from "./format-watch.ts";
 import { GrowthWatch } from "./growth-watch.ts";
 import { LedgerWatch } from "./ledger-watch.ts";
 import { MessageWatch } from "./message-watch.ts";
@@ -51,6 +52,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
   );
   readonly #messages = new MessageWatch(this);
   readonly #digests = new DigestWatch(this);
+  readonly #formats = new FormatWatch(this);
 
   /** Called after every step. */
   observe(): void {
@@ -102,6 +104,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
     this.#refresh();
     this.#messages.sent(call);
     this.queues.sent(call);
+    this.#formats.sent(call);
     if (call.method === "inquire") this.#digests.inquired(call);
     if (call.method === "changeTypes") this.types.sent(call);
   }
@@ -112,8 +115,9 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
     this.queues.delivered(call);
   }
 
-  answered(call: Sent, reply: Result<unknown>, isHeard: boolean): void {
+  answered(call: Sent, reply: Result<unknown>, isHeard: boolean, by: Instance<object>): void {
     this.#refresh();
+    this.#formats.answered(call, reply, by);
     this.#messages.answered(call, reply);
     this.renewals.answered(call, reply);
     this.queues.answered(call, reply, isHeard);
@@ -143,6 +147,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
     this.statuses.refresh();
     this.routes?.refresh();
     this.transfers.refresh();
+    this.#formats.refresh();
     this.drifts.close();
   }
 

@@ -55,7 +55,6 @@ export class MessageWatch {
     if (method === "begin")
       this.#order.ended(factKey(to.slice("ledger ".length), (message as BeginRequest).lease));
     if (!reply.ok) {
-      if (reply.refusal.reason === "FORMAT_UNKNOWN") this.#evidence.see("M9");
       if (reply.refusal.reason === "CELL_FROZEN" && this.#evidence.frozen.has(to.slice("ledger ".length)))
         this.#heldFreeze();
       if (reply.refusal.reason === "CELL_DRAINING") this.#evidence.see("X1");

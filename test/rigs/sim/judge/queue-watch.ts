@@ -129,6 +129,14 @@ export class QueueWatch {
     }
   }
 
+  /** The begin has missed an offer that its ledger could not read any more (M9). */
+  failed(call: Sent): void {
+    const found = this.#open.get(call);
+    if (found === undefined) return;
+    found.of.open.delete(found.wait);
+    found.of.idleSinceMs = this.#nowMs();
+  }
+
   #answeredExchange(shard: string, { prepares }: Exchange, answer: ExchangeAnswer, isHeard: boolean): void {
     // The shard has carried out nothing, and the ledger sends the prepares again (H5).
     if (answer.isUnchecked === true) return;
