@@ -607,6 +607,19 @@ describe("many names", () => {
     expect(answer).toMatchObject({ cell: { id: "2" } });
   });
 
+  test("[Q5] an answer to a question from before the call also gets too old meanwhile", async () => {
+    const { clock, source, routes } = world({ ...byAge, maxAgeMs: 500 });
+    source.claim("a", "1");
+    source.delayMs = 400;
+    const earlier = routes.find(name("a"));
+    await clock.pass(100);
+    source.claim("a", "2");
+    source.delayMs = 1_000;
+    const [answer] = await clock.runUntil(routes.findMany([name("a"), name("b")]));
+    expect(answer).toMatchObject({ cell: { id: "2" } });
+    expect(await earlier).toMatchObject({ cell: { id: "1" } });
+  });
+
   test("[Q4] the age of an answer counts the wait for the others", async () => {
     const { clock, source, routes } = world(byAge);
     source.claim("a", "1");

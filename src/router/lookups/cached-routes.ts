@@ -282,7 +282,9 @@ export class CachedRoutes implements Routes {
     if (!this.#isAllowed(lookup, shown)) return false;
     if (answer.layer !== "coordinator" && lookup.era !== this.#era) return false;
     if (answer.kind === "found" && answer.isStale) return this.#isInGrace(shown, this.#now());
-    return answer.layer === "coordinator" || this.#isFresh(shown, this.#now());
+    // An answer to a question from before the call counts like an entry.
+    const isOwn = lookup.era !== this.#era || shown.sinceMs >= lookup.startedMs;
+    return (answer.layer === "coordinator" && isOwn) || this.#isFresh(shown, this.#now());
   }
 
   /** The answer with its age as of now: it was shown earlier if others of its batch took longer. */
