@@ -60,6 +60,77 @@ export const rareBugs: ReadonlySet<string> = new Set([
  * source no longer exists, no simulator is made, so a bug that is not planted cannot pass as not found.
  */
 export const bugs: Record<string, Bug> = {
+  // Formats
+  "an object accepts a sender that cannot read the format in force": one(
+    "M9",
+    ["I58"],
+    "src/core/tables.ts",
+    "return speaks >= this.#stored.format;",
+    "return speaks >= oldestFormat(this.#stored.format);",
+  ),
+  "an object accepts a message of a later format": one(
+    "M9",
+    ["I58"],
+    "src/core/tables.ts",
+    "if (format > this.#speaks)",
+    "if (format > this.#speaks + 1)",
+  ),
+  "an object does not store a newer format": one(
+    "M9",
+    ["I58"],
+    "src/core/tables.ts",
+    'this.#sql.transaction(["raise_format"], () => this.raise(format));',
+    "this.#stored = { ...this.#stored, format };",
+  ),
+  "an object takes over an older format": one(
+    "M9",
+    ["I58"],
+    "src/core/tables.ts",
+    "if (format > this.#stored.format) this.#follow",
+    "if (format !== this.#stored.format) this.#follow",
+  ),
+  "a new object starts with the newest format that its code speaks": one(
+    "M9",
+    ["I58"],
+    "src/core/tables.ts",
+    "Math.max(format, oldestFormat(speaks))",
+    "Math.max(format, speaks)",
+  ),
+  "the Worker starts with the newest format that its code speaks": one(
+    "M9",
+    ["I58"],
+    "src/objects/known-format.ts",
+    "this.#speaks = speaks;",
+    "this.#speaks = speaks; this.#format = speaks;",
+  ),
+  "an answer is sent although the format was raised meanwhile": one(
+    "M1",
+    ["I58"],
+    "src/core/tables.ts",
+    "if (!this.#isReadBy(sender)) throw",
+    "if (sender.speaks === undefined) throw",
+  ),
+  "code starts with tables of a later format": one(
+    "M5",
+    ["I58"],
+    "src/core/tables.ts",
+    "if (format > speaks)",
+    "if (format > speaks + 1)",
+  ),
+  "a step does not wait for its format": one(
+    "M5",
+    ["I58"],
+    "src/core/tables.ts",
+    "next !== undefined && (!isLate(next) || next.format <= this.#stored.format)",
+    "next !== undefined",
+  ),
+  "the steps that waited for a format are left out": one(
+    "M5",
+    ["I58"],
+    "src/core/tables.ts",
+    "this.#write({ ...this.#stored, format }); while (this.#isDue) this.#carryOutNext();",
+    "this.#write({ ...this.#stored, format });",
+  ),
   // Operations
   "a restore starts beside a growth": one(
     "A5",
