@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import type { DevKeys } from "../../../scripts/dev-keys.ts";
 import { BadOption } from "../../support/options.ts";
 
@@ -36,7 +36,8 @@ export type KillTarget = (typeof killTargets)[number];
 export interface ServerOptions {
   /** `start` by default. */
   host?: HostKind;
-  kind: keyof (typeof scripts)[HostKind];
+  /** Which of the host's scripts to run, or another one. */
+  kind: keyof (typeof scripts)[HostKind] | { script: string };
   port: number;
   /** The folder of its `state` and its log. */
   folder: string;
@@ -65,7 +66,7 @@ export function startGroup(
   const file = openSync(output, "a");
   const temp = join(dirname(output), "tmp");
   mkdirSync(temp, { recursive: true });
-  const child = spawn(process.execPath, [join(root, script), ...args], {
+  const child = spawn(process.execPath, [resolve(root, script), ...args], {
     cwd: root,
     env: { ...process.env, TMPDIR: temp, ...env },
     detached: true,
@@ -111,7 +112,8 @@ export class Server {
       LEASEHOLD_SHARDS: "4",
       ...variables,
     };
-    this.#child = startGroup(scripts[host][kind], args, env, this.#output);
+    const script = typeof kind === "string" ? scripts[host][kind] : kind.script;
+    this.#child = startGroup(script, args, env, this.#output);
     this.pid = this.#child.pid ?? 0;
     this.#from = readFileSync(this.#output, "utf8").length;
     this.ended = endOf(this.#child);

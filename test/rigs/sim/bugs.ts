@@ -4,7 +4,7 @@ import type { Invariant } from "./violation.ts";
 
 const PROJECT = new URL("../../../", import.meta.url);
 
-interface Patch {
+export interface Patch {
   /** The path from the project's root. */
   file: string;
   /** Must occur exactly once in the file. Any whitespace matches any other, so formatting does not matter. */
@@ -2270,7 +2270,8 @@ export function plantedSources(name?: string): ReadonlyMap<string, string> {
   return sources;
 }
 
-function applyTo(sources: Map<string, string>, what: string, { file, find, put }: Patch): void {
+/** Replaces a piece of a file, or throws if the file does not contain it exactly once. */
+export function applyTo(sources: Map<string, string>, what: string, { file, find, put }: Patch): void {
   const path = new URL(file, PROJECT);
   if (!existsSync(path)) throw new Error(`${what} cannot be planted: there is no ${file}`);
   const source = sources.get(file) ?? readFileSync(path, "utf8");
