@@ -50,7 +50,7 @@ const system = [
   "test/console/browser/**/*.test.ts",
   "test/grpc/**/*.test.ts",
   "test/cell/ledger-history.test.ts",
-  "test/rigs/{cell-crash,crash,fuzz,routing,stale-reads,transfers}/**/*.test.ts",
+  "test/rigs/{cell-crash,crash,fuzz,routing,stale-reads,transfers,upgrade}/**/*.test.ts",
   "test/router/first-page.test.ts",
   "test/standalone/**/*.test.ts",
   "test/testing/{hours,status,webhooks}.test.ts",

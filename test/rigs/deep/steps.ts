@@ -71,6 +71,16 @@ export const steps: readonly Step[] = [
     command: ["node", "test/rigs/soak/main.ts", "--minutes", "30"],
   },
   {
+    name: "upgrade",
+    description: "an upgrade to a made-up next version under load, the way back, and the finish",
+    command: ["node", "test/rigs/upgrade/main.ts"],
+  },
+  {
+    name: "upgrade-kills",
+    description: "the same, with kills every 5 seconds",
+    command: ["node", "test/rigs/upgrade/main.ts", "--host", "mixed", "--kill-every", "5", "--rate", "50"],
+  },
+  {
     name: "stale-reads",
     description: "reads right after 6,400 leases, of both servers",
     command: ["node", "test/rigs/stale-reads/main.ts"],

@@ -1,0 +1,207 @@
+import { applyTo, type Patch } from "../sim/bugs.ts";
+
+/** The release that the rig makes up. It speaks format 2. */
+export const NEXT_RELEASE = "0.3.0";
+export const NEXT_FORMAT = 2;
+export const NEXT_FEATURE = "leases can be listed newest first";
+
+/** A migration of D1 that only the next version has. */
+export const NEXT_MIGRATION = {
+  name: "0001_copied_by.sql",
+  sql: "ALTER TABLE open_leases ADD COLUMN copied_by text",
+} as const;
+
+const MIGRATION_NAMES = "src/projections/migrations.ts";
+const LEDGER = "src/core/ledger/ledger.ts";
+const LEDGER_STORE = "src/core/ledger/store.ts";
+const SHARD = "src/core/shard/shard.ts";
+const SHARD_LINKS = "src/core/ledger/shard-links.ts";
+const PAGE_TOKEN = "src/http/page-token.ts";
+const LEASES = "src/http/handlers/leases.ts";
+const CRON = "src/projections/cron.ts";
+const PULL = "src/projections/pull.ts";
+
+/** The changes of the next version, by what they change. */
+const pieces: Record<string, readonly Patch[]> = {
+  "the list of formats": [
+    {
+      file: "src/core/formats.ts",
+      find: '[{ release: "0.2.0", features: [] }]',
+      put: `[{ release: "0.2.0", features: [] }, { release: "${NEXT_RELEASE}", features: ["${NEXT_FEATURE}"] }]`,
+    },
+    { file: "src/http/version.ts", find: '"0.2.0"', put: `"${NEXT_RELEASE}"` },
+  ],
+  // Older code would take the message for one without decisions and prepares, and answer that it has applied
+  // all of them.
+  "an exchange has its decisions and prepares in another field": [
+    {
+      file: LEDGER,
+      find: "new ShardLinks({ ...stored,",
+      put: "new ShardLinks({ ...stored, tables,",
+    },
+    {
+      file: SHARD_LINKS,
+      find: "confirmed, ...content, };",
+      put: `confirmed,
+        ...(this.#part.tables.stamp.format < 2
+          ? content
+          : { decisions: [], prepares: [], parts: [content.decisions, content.prepares] }),
+      };`,
+    },
+    {
+      file: SHARD,
+      find: "exchangeDurations.time(() => this.#exchange(message));",
+      put: `exchangeDurations.time(() => this.#exchange(message.parts === undefined ? message :
+        { ...message, decisions: message.parts[0], prepares: message.parts[1] }));`,
+    },
+  ],
+  "the answer of an exchange has another field, too": [
+    {
+      file: SHARD,
+      find: "return ok({ seen, point: this.#point, prepares, ...(unapplied",
+      put: `const answered = this.#part.tables.stamp.format < 2 ? { prepares } : { prepares: [], answers: prepares };
+        return ok({ seen, point: this.#point, ...answered, ...(unapplied`,
+    },
+    {
+      file: SHARD_LINKS,
+      find: "this.#see(shard, reply.value.point, envelope.seen); return reply;",
+      put: `this.#see(shard, reply.value.point, envelope.seen);
+        const { answers = reply.value.prepares } = reply.value;
+        return { ...reply, value: { ...reply.value, prepares: answers } };`,
+    },
+  ],
+  "a step adds a column of a table of ledgers, and a late one renames another": [
+    {
+      file: "src/core/ledger/schema.ts",
+      find: "...TRANSFER_TABLES, ], ];",
+      put: `...TRANSFER_TABLES, ],
+        ["ALTER TABLE lease ADD COLUMN granted_by TEXT"],
+        { format: 2, statements: ["ALTER TABLE revoked_key RENAME COLUMN key_id TO key"] },
+      ];`,
+    },
+    {
+      file: LEDGER_STORE,
+      find: 'renewed_at_ms, renewal_reason, transfer, payload",',
+      put: 'renewed_at_ms, renewal_reason, transfer, payload, granted_by",',
+    },
+    { file: LEDGER_STORE, find: "row.payload, ];", put: `row.payload, "${NEXT_RELEASE}", ];` },
+    {
+      file: LEDGER,
+      find: "new LedgerStore(ports.sql, cell)",
+      put: "new LedgerStore(ports.sql, cell, tables)",
+    },
+    {
+      file: LEDGER_STORE,
+      find: "constructor(sql: Sql, cell: string) { this.#sql = sql;",
+      put: `#tables;
+        get #key() { return this.#tables.stamp.format < 2 ? "key_id" : "key"; }
+        constructor(sql: Sql, cell: string, tables) { this.#tables = tables; this.#sql = sql;`,
+    },
+    {
+      file: LEDGER_STORE,
+      find: `"INSERT INTO revoked_key (key_id, expires_at_ms) VALUES (?, ?) ON CONFLICT (key_id) DO NOTHING"`,
+      put: "`INSERT INTO revoked_key (${this.#key}, expires_at_ms) VALUES (?, ?) ON CONFLICT DO NOTHING`",
+    },
+    {
+      file: LEDGER_STORE,
+      find: "`DELETE FROM revoked_key WHERE key_id IN ( SELECT key_id FROM revoked_key ORDER BY expires_at_ms DESC, key_id",
+      put: `\`DELETE FROM revoked_key WHERE \${this.#key} IN (
+        SELECT \${this.#key} FROM revoked_key ORDER BY expires_at_ms DESC, \${this.#key}`,
+    },
+    {
+      file: LEDGER_STORE,
+      find: '"SELECT key_id FROM revoked_key"',
+      put: "`SELECT ${this.#key} AS key_id FROM revoked_key`",
+    },
+  ],
+  "a migration adds a column of D1": [
+    {
+      file: MIGRATION_NAMES,
+      find: '"0000_projection.sql"]',
+      put: `"0000_projection.sql", "${NEXT_MIGRATION.name}"]`,
+    },
+    {
+      file: "src/node-host/migrations.ts",
+      find: '"0000_projection.sql": `',
+      put: `"${NEXT_MIGRATION.name}": "${NEXT_MIGRATION.sql}", "0000_projection.sql": \``,
+    },
+    {
+      file: CRON,
+      find: "const witness = new Witness();",
+      put: "const witness = new Witness(); const format = new KnownFormat();",
+    },
+    {
+      file: CRON,
+      find: "[new KnownFormat(runtime.speaks), placement, witness]),",
+      put: "[format, placement, witness]), format,",
+    },
+    {
+      file: PULL,
+      find: "save(database, { cell, granted, decided, told });",
+      put: "save(database, { cell, granted, decided, told, format: this.#run.format.format });",
+    },
+    {
+      file: PULL,
+      find: "{ cell, granted, decided, told }: SavedPage): Promise<Result<unknown>> {",
+      put: "{ cell, granted, decided, told, format }: SavedPage): Promise<Result<unknown>> {",
+    },
+    {
+      file: PULL,
+      find: "[insertOpen(cell, granted)]),",
+      put: `[insertOpen(cell, granted), ...(format < 2 ? [] :
+        [sql\`UPDATE open_leases SET copied_by = '${NEXT_RELEASE}' WHERE cell_id = \${cell}\`])]),`,
+    },
+  ],
+  "a page token has another encoding": [
+    {
+      file: "src/http/deployment.ts",
+      find: "new PageTokens(secrets)",
+      put: "new PageTokens(secrets, () => this.format.format)",
+    },
+    {
+      file: PAGE_TOKEN,
+      find: "constructor({ current, previous }: Secrets) {",
+      put: "#format; constructor({ current, previous }: Secrets, format) { this.#format = format;",
+    },
+    {
+      file: PAGE_TOKEN,
+      find: "const text = JSON.stringify(position);",
+      put: "const text = JSON.stringify(this.#format() < 2 ? position : { after: position });",
+    },
+    {
+      file: PAGE_TOKEN,
+      find: "return ok(JSON.parse(text) as Position);",
+      put: "return ok((JSON.parse(text).after ?? JSON.parse(text)) as Position);",
+    },
+  ],
+  "a listing has a parameter that works from format 2 on": [
+    {
+      file: "src/http/contract/lease-routes.ts",
+      find: "page_token: pageToken.optional(), created_after:",
+      put: 'page_token: pageToken.optional(), newest_first: z.enum(["true"]).optional(), created_after:',
+    },
+    {
+      file: LEASES,
+      find: "const page = await pageOf<number>(call); if (!page.ok) return page;",
+      put: `if (call.query.newest_first !== undefined && call.deployment.format.format < 2)
+          return refused("FAILED_PRECONDITION", "\`newest_first\` works only when the upgrade is finished",
+            { reason: "UPGRADE_UNFINISHED" });
+        const page = await pageOf<number>(call); if (!page.ok) return page;`,
+    },
+    { file: LEASES, find: "import { ok, type Result }", put: "import { ok, refused, type Result }" },
+    {
+      file: LEASES,
+      find: "leases: leases.map((lease) => toApiLease(NO_TYPES, lease)),",
+      put: `leases: (query.newest_first === undefined ? leases : leases.toReversed())
+          .map((lease) => toApiLease(NO_TYPES, lease)),`,
+    },
+  ],
+};
+
+/** The files of the next version that differ from today's. Throws if a piece does not match its file. */
+export function nextSources(): ReadonlyMap<string, string> {
+  const sources = new Map<string, string>();
+  for (const [what, patches] of Object.entries(pieces))
+    for (const patch of patches) applyTo(sources, `"${what}"`, patch);
+  return sources;
+}
