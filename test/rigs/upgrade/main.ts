@@ -51,7 +51,7 @@ async function main(): Promise<boolean> {
     print(`${host}: seed ${seed}, ${perSecond} cycles per second, in ${folder}`);
     const shared = { folder, seed, pace: { perSecond }, log: print };
     const killing = killEveryS === 0 ? {} : { killEveryMs: killEveryS * 1_000 };
-    const { load, complaints } =
+    const { load, complaints, kills } =
       host === "mixed"
         ? await runUpgrade({ ...shared, phaseMs, ...killing })
         : await takeTurns({ ...shared, turnMs: phaseMs });
@@ -59,8 +59,8 @@ async function main(): Promise<boolean> {
     for (const complaint of complaints.slice(0, 50)) print(complaint);
     const calls = load.phases.reduce((sum, phase) => sum + phase.calls, 0);
     print(
-      `${host}: ${calls} calls, ${load.leases} leases decided, ${load.failures.length} calls failed, ` +
-        `${complaints.length} complaints`,
+      `${host}: ${calls} calls, ${load.leases} leases decided, ${kills} kills, ` +
+        `${load.failures.length} calls failed, ${complaints.length} complaints`,
     );
     if (complaints.length === 0) rmSync(folder, { recursive: true, force: true });
     isGood &&= complaints.length === 0;

@@ -60,7 +60,7 @@ class Upgrading {
     this.#options = options;
     this.#mixed = mixed;
     const { url, keys } = mixed.server;
-    const isPatient = options.phaseMs === undefined || options.killEveryMs !== undefined;
+    const isPatient = options.killEveryMs !== undefined;
     this.#load = new Load({ url, keys, seed: options.seed, isPatient, namesOfCell: NAMES_OF_CELL });
   }
 
@@ -84,7 +84,8 @@ class Upgrading {
     await this.#phase("after the attempt to go back", () => this.#wait());
     await this.#load.verify();
     await this.#inspect();
-    const complaints = [...this.#complaints, ...this.#load.complaints, ...this.#load.failures];
+    const { failures } = this.#load;
+    const complaints = [...failures, ...this.#complaints, ...this.#load.complaints];
     return { load: this.#load, kills: this.#kills, complaints };
   }
 
@@ -204,7 +205,9 @@ class Upgrading {
     const code = await this.#mixed.stop();
     if (code !== 0) this.#complain(`the coordinator ended with ${code}`);
     const state = join(folder, "state");
-    this.#complaints.push(...readStores(state).leftovers, ...judgeRecord(state));
+    // The lease of a call that failed may be left.
+    if (this.#load.failures.length === 0)
+      this.#complaints.push(...readStores(state).leftovers, ...judgeRecord(state));
     const granted = { today: 0, next: 0 };
     for (const path of objectFiles(state)) {
       const file = new DatabaseSync(path, { readOnly: true });

@@ -8,6 +8,7 @@ import { Load, type Pace } from "./load.ts";
 import { makeNextVersion, root } from "./next-version.ts";
 import { NEXT_FORMAT } from "./pieces.ts";
 import { refusesToStart } from "./no-way-back.ts";
+import type { RunResult } from "./run.ts";
 
 export interface TurnOptions {
   /** An empty folder. */
@@ -26,7 +27,7 @@ const sleep = (ms: number): Promise<void> => new Promise((resume) => setTimeout(
  * Runs the standalone servers of both versions in turn, on one folder, while the cells go on. Then it
  * finishes the upgrade, after which today's version must refuse the folder.
  */
-export async function takeTurns(options: TurnOptions): Promise<{ load: Load; complaints: string[] }> {
+export async function takeTurns(options: TurnOptions): Promise<RunResult> {
   const { folder, seed, pace, turnMs, log } = options;
   const next = join(folder, "next");
   mkdirSync(folder, { recursive: true });
@@ -72,8 +73,9 @@ export async function takeTurns(options: TurnOptions): Promise<{ load: Load; com
     await load.verify();
     await sleep(2_000);
     await stop(server);
-    complaints.push(...readStores(server.stateFolder).leftovers, ...load.complaints, ...load.failures);
-    return { load, complaints };
+    const { failures } = load;
+    if (failures.length === 0) complaints.push(...readStores(server.stateFolder).leftovers);
+    return { load, kills: 0, complaints: [...failures, ...complaints, ...load.complaints] };
   } finally {
     if (running?.isRunning === true) await running.kill("group");
   }
