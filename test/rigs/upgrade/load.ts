@@ -59,11 +59,11 @@ const MOST_UNDER_WAY = 200;
 const MOST_OPEN = 40;
 /** The share of each kind of cycle. All others change names. */
 const LOOKUPS = 0.15;
-const LEASE_LISTINGS = 0.04;
+const LEASE_LISTINGS = 0.08;
 const RECORD_LISTINGS = 0.01;
 /** The shares of granted leases that are rolled back, left open until the next phase, or contested. */
 const ROLLBACKS = 0.2;
-const LEFT_OPEN = 0.03;
+const LEFT_OPEN = 0.12;
 const RIVALS = 0.05;
 /** A begin that meets only leases in the way is repeated, as its answer says. */
 const TRIES = 100;
@@ -340,7 +340,7 @@ export class Load {
     const open = [...this.#open].filter((each) => each.cell === cell);
     this.#phase.calls += 1;
     try {
-      const listed = await this.#client(cell).leases.list({ pageSize: 3 }).all();
+      const listed = await this.#client(cell).leases.list({ pageSize: 1 }).all();
       const uuids = new Set(listed.map(({ uuid }) => uuid));
       for (const each of open)
         if (this.#open.has(each) && !uuids.has(each.lease))

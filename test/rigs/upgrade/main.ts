@@ -7,6 +7,7 @@ import { renderTable } from "../../../demo/table.ts";
 import { BadOption, parsed, runProgram, wholeNumber } from "../../support/options.ts";
 import { percentile } from "../soak/samples.ts";
 import type { Load } from "./load.ts";
+import { bugs } from "./pieces.ts";
 import { runUpgrade } from "./run.ts";
 import { takeTurns } from "./standalone.ts";
 
@@ -17,6 +18,8 @@ const usage = `npm run upgrade -- [options]
   --host HOST      mixed: both versions side by side in one workerd; standalone: the standalone servers of both
                    in turn; both by default
   --kill-every N   kills workerd and its host every N seconds (never)
+  --bug NAME       gives the next version a bug, with which a run of \`mixed\` must fail:
+                   ${Object.keys(bugs).join(", ")}
   --seed N         seed of all random choices (the time)
   --help           prints this text`;
 
@@ -33,6 +36,7 @@ async function main(): Promise<boolean> {
         rate: text,
         host: text,
         "kill-every": text,
+        bug: text,
         seed: text,
         help: { type: "boolean" },
       },
@@ -43,6 +47,9 @@ async function main(): Promise<boolean> {
   const perSecond = wholeNumber("rate", values.rate, 200, 1);
   const killEveryS = wholeNumber("kill-every", values["kill-every"], 0);
   const seed = wholeNumber("seed", values.seed, Math.floor(Date.now() / 1_000));
+  const { bug } = values;
+  if (bug !== undefined && !Object.hasOwn(bugs, bug))
+    throw new BadOption(`--bug must be one of ${Object.keys(bugs).join(", ")}`);
   const chosen = hosts.filter((host) => values.host === undefined || values.host === host);
   if (chosen.length === 0) throw new BadOption(`--host must be ${hosts.join(" or ")}`);
   let isGood = true;
@@ -50,10 +57,11 @@ async function main(): Promise<boolean> {
     const folder = mkdtempSync(join(tmpdir(), `upgrade-${host}-`));
     print(`${host}: seed ${seed}, ${perSecond} cycles per second, in ${folder}`);
     const shared = { folder, seed, pace: { perSecond }, log: print };
+    const planted = bug === undefined ? {} : { bug };
     const killing = killEveryS === 0 ? {} : { killEveryMs: killEveryS * 1_000 };
     const { load, complaints, kills } =
       host === "mixed"
-        ? await runUpgrade({ ...shared, phaseMs, ...killing })
+        ? await runUpgrade({ ...shared, phaseMs, ...killing, ...planted })
         : await takeTurns({ ...shared, turnMs: phaseMs });
     print(`\n${figuresOf(load).join("\n")}\n`);
     for (const complaint of complaints.slice(0, 50)) print(complaint);

@@ -51,9 +51,9 @@ export class Mixed {
   }
 
   /** Makes the next version, and starts both in a new folder. All objects and requests get today's. */
-  static async start(folder: string, seed: number): Promise<Mixed> {
+  static async start(folder: string, seed: number, bug?: string): Promise<Mixed> {
     mkdirSync(folder, { recursive: true });
-    makeNextVersion(join(folder, "next"));
+    makeNextVersion(join(folder, "next"), bug);
     const worker = await bundleMixedWorker(join(folder, "next"), join(folder, "worker"));
     const mixed = new Mixed(folder, seed, await freePort(), worker);
     await mixed.restart();
@@ -88,9 +88,15 @@ export class Mixed {
     this.#program = join(this.#folder, "next");
   }
 
+  /** Gives requests a version. */
+  async setWorker(version: VersionName): Promise<void> {
+    this.#choice.nextShare = version === "next" ? 1 : 0;
+    await this.control({ choice: this.#choice });
+  }
+
   /** Gives all objects and requests a version at once. */
   async setAll(version: VersionName): Promise<void> {
-    this.#choice.nextShare = version === "next" ? 1 : 0;
+    await this.setWorker(version);
     for (const name of objectNames) await this.setObject(name, version);
   }
 

@@ -8,13 +8,15 @@ export const root = join(import.meta.dirname, "../../..");
 /**
  * Writes the program as the next version would be into a folder: today's sources with the pieces of pieces.ts
  * replaced. Its servers are started there as they are started here.
+ *
+ * @param bug one of `bugs` in pieces.ts, which it has as well
  */
-export function makeNextVersion(folder: string): void {
+export function makeNextVersion(folder: string, bug?: string): void {
   mkdirSync(folder, { recursive: true });
   for (const name of ["src", "scripts", "migrations", "package.json", "openapi.json"])
     cpSync(join(root, name), join(folder, name), { recursive: true });
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
-  for (const [file, source] of nextSources()) writeFileSync(join(folder, file), source);
+  for (const [file, source] of nextSources(bug)) writeFileSync(join(folder, file), source);
   writeFileSync(join(folder, "migrations", NEXT_MIGRATION.name), NEXT_MIGRATION.sql);
 }
 

@@ -4,6 +4,8 @@ import { applyTo, type Patch } from "../sim/bugs.ts";
 export const NEXT_RELEASE = "0.3.0";
 export const NEXT_FORMAT = 2;
 export const NEXT_FEATURE = "leases can be listed newest first";
+/** The path of the feature. */
+export const NEXT_PATH = "/v1/cells/{cell}/newest-leases";
 
 /** A migration of D1 that only the next version has. */
 export const NEXT_MIGRATION = {
@@ -12,12 +14,12 @@ export const NEXT_MIGRATION = {
 } as const;
 
 const MIGRATION_NAMES = "src/projections/migrations.ts";
+const LEDGER_SCHEMA = "src/core/ledger/schema.ts";
 const LEDGER = "src/core/ledger/ledger.ts";
 const LEDGER_STORE = "src/core/ledger/store.ts";
 const SHARD = "src/core/shard/shard.ts";
 const SHARD_LINKS = "src/core/ledger/shard-links.ts";
 const PAGE_TOKEN = "src/http/page-token.ts";
-const LEASES = "src/http/handlers/leases.ts";
 const CRON = "src/projections/cron.ts";
 const PULL = "src/projections/pull.ts";
 
@@ -72,7 +74,7 @@ const pieces: Record<string, readonly Patch[]> = {
   ],
   "a step adds a column of a table of ledgers, and a late one renames another": [
     {
-      file: "src/core/ledger/schema.ts",
+      file: LEDGER_SCHEMA,
       find: "...TRANSFER_TABLES, ], ];",
       put: `...TRANSFER_TABLES, ],
         ["ALTER TABLE lease ADD COLUMN granted_by TEXT"],
@@ -174,34 +176,63 @@ const pieces: Record<string, readonly Patch[]> = {
       put: "return ok((JSON.parse(text).after ?? JSON.parse(text)) as Position);",
     },
   ],
-  "a listing has a parameter that works from format 2 on": [
+  "a route works from format 2 on": [
     {
       file: "src/http/contract/lease-routes.ts",
-      find: "page_token: pageToken.optional(), created_after:",
-      put: 'page_token: pageToken.optional(), newest_first: z.enum(["true"]).optional(), created_after:',
+      find: "listLeases: route({",
+      put: `listNewestLeases: route({
+          group: "leases", method: "GET", path: "${NEXT_PATH}", format: 2, roles: readers,
+          summary: "List granted leases, newest first", about: "Lists some leases.",
+          params: z.strictObject({ cell: cellId }), query: nothing,
+          responses: { 200: { about: "Some leases.", schema: leasePage } }, errors: [tooManyReads],
+          example: { params: { cell: "7" } },
+        }),
+        listLeases: route({`,
     },
     {
-      file: LEASES,
-      find: "const page = await pageOf<number>(call); if (!page.ok) return page;",
-      put: `if (call.query.newest_first !== undefined && call.deployment.format.format < 2)
-          return refused("FAILED_PRECONDITION", "\`newest_first\` works only when the upgrade is finished",
-            { reason: "UPGRADE_UNFINISHED" });
-        const page = await pageOf<number>(call); if (!page.ok) return page;`,
-    },
-    { file: LEASES, find: "import { ok, type Result }", put: "import { ok, refused, type Result }" },
-    {
-      file: LEASES,
-      find: "leases: leases.map((lease) => toApiLease(NO_TYPES, lease)),",
-      put: `leases: (query.newest_first === undefined ? leases : leases.toReversed())
-          .map((lease) => toApiLease(NO_TYPES, lease)),`,
+      file: "src/http/handlers/leases.ts",
+      find: "async listLeases(call) {",
+      put: `async listNewestLeases(call) {
+          const listed = await leaseHandlers.listLeases({ ...call, query: {} });
+          if (!listed.ok) return listed;
+          const leases = listed.value.body.leases.toReversed();
+          return ok({ status: 200, body: { leases, next_page_token: "" } });
+        },
+        async listLeases(call) {`,
     },
   ],
 };
 
-/** The files of the next version that differ from today's. Throws if a piece does not match its file. */
-export function nextSources(): ReadonlyMap<string, string> {
+const LATE_STEP = '{ format: 2, statements: ["ALTER TABLE revoked_key RENAME COLUMN key_id TO key"] },';
+
+/** Next versions that break a rule of M9. The rig must fail with each. */
+export const bugs: Readonly<Record<string, readonly Patch[]>> = {
+  "early-exchanges": [
+    { file: SHARD_LINKS, find: "this.#part.tables.stamp.format < 2 ? content", put: "false ? content" },
+  ],
+  "early-answers": [
+    { file: SHARD, find: "this.#part.tables.stamp.format < 2 ? { prepares }", put: "false ? { prepares }" },
+  ],
+  "early-step": [
+    {
+      file: LEDGER_SCHEMA,
+      find: LATE_STEP,
+      put: '["ALTER TABLE revoked_key RENAME COLUMN key_id TO key"],',
+    },
+    { file: LEDGER_STORE, find: 'this.#tables.stamp.format < 2 ? "key_id"', put: 'false ? "key_id"' },
+  ],
+  "early-tokens": [{ file: PAGE_TOKEN, find: "this.#format() < 2 ? position", put: "false ? position" }],
+};
+
+/**
+ * The files of the next version that differ from today's. Throws if a piece does not match its file.
+ *
+ * @param bug one of `bugs`
+ */
+export function nextSources(bug?: string): ReadonlyMap<string, string> {
   const sources = new Map<string, string>();
-  for (const [what, patches] of Object.entries(pieces))
-    for (const patch of patches) applyTo(sources, `"${what}"`, patch);
+  const all = Object.entries(pieces);
+  if (bug !== undefined) all.push([bug, bugs[bug] ?? []]);
+  for (const [what, patches] of all) for (const patch of patches) applyTo(sources, `"${what}"`, patch);
   return sources;
 }

@@ -6,7 +6,7 @@ import { combinations, type VersionName } from "./control.ts";
 import { Load, type Pace } from "./load.ts";
 import { Mixed, objectNames, type Answered } from "./mixed.ts";
 import { refusesToStart } from "./no-way-back.ts";
-import { NEXT_FEATURE, NEXT_FORMAT, NEXT_MIGRATION, NEXT_RELEASE } from "./pieces.ts";
+import { NEXT_FEATURE, NEXT_FORMAT, NEXT_MIGRATION, NEXT_PATH, NEXT_RELEASE } from "./pieces.ts";
 
 export interface RunOptions {
   /** An empty folder. */
@@ -17,6 +17,8 @@ export interface RunOptions {
   phaseMs?: number;
   /** Kills workerd and its host again and again. */
   killEveryMs?: number;
+  /** One of `bugs` in pieces.ts, which the next version has. */
+  bug?: string;
   log: (line: string) => void;
 }
 
@@ -40,7 +42,7 @@ const sleep = (ms: number): Promise<void> => new Promise((resume) => setTimeout(
 
 /** An upgrade from today's version to the next one under load, the way back, and the finish. */
 export async function runUpgrade(options: RunOptions): Promise<RunResult> {
-  const mixed = await Mixed.start(options.folder, options.seed);
+  const mixed = await Mixed.start(options.folder, options.seed, options.bug);
   const run = new Upgrading(options, mixed);
   try {
     return await run.run();
@@ -137,7 +139,7 @@ class Upgrading {
   }
 
   #newestFirst(): Promise<Answered> {
-    return this.#mixed.call("GET", "/v1/cells/1/leases?newest_first=true");
+    return this.#mixed.call("GET", NEXT_PATH.replace("{cell}", "1"));
   }
 
   async #expect(reason: string, call: () => Promise<Answered>, named = ""): Promise<void> {
@@ -184,8 +186,14 @@ class Upgrading {
     }
   }
 
-  /** Today's version refuses each object, by name, and changes nothing. The next one then goes on. */
+  /**
+   * Today's objects refuse to work, by name, and objects refuse today's Worker. With the next version, all goes
+   * on.
+   */
   async #expectNoWayBack(): Promise<void> {
+    await this.#mixed.setWorker("today");
+    await this.#expect("FORMAT_UNKNOWN", () => this.#mixed.call("GET", "/v1/cells/2/leases"));
+    await this.#mixed.setWorker("next");
     for (const name of RETURNING) await this.#mixed.setObject(name, "today");
     const refused: Record<string, string> = {
       directory: "/v1/admin/cells",
