@@ -15,8 +15,8 @@ const usage = `npm run upgrade -- [options]
 
   --seconds N      duration of each phase (30)
   --rate N         cycles per second of all cells (200)
-  --host HOST      mixed: both versions side by side in one workerd; standalone: the standalone servers of both
-                   in turn; both by default
+  --host HOST      mixed: both versions side by side in one workerd; standalone: the standalone servers of
+                   both in turn; both by default
   --kill-every N   kills workerd and its host every N seconds (never)
   --bug NAME       gives the next version a bug, with which a run of \`mixed\` must fail:
                    ${Object.keys(bugs).join(", ")}

@@ -12,7 +12,7 @@ export interface Answered {
   body: { code?: string; reason?: string; detail?: string; upgrade?: Upgrade };
 }
 
-export interface Upgrade {
+interface Upgrade {
   format: number;
   newest_format: number;
   is_finished: boolean;
@@ -20,7 +20,7 @@ export interface Upgrade {
   blockers: { part: string; cause: string; detail: string }[];
 }
 
-export const SHARDS = 16;
+const SHARDS = 16;
 const CELLS = ["1", "2", "3", "4"];
 
 /** The objects of the deployment. */

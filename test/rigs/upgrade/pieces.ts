@@ -29,7 +29,8 @@ const pieces: Record<string, readonly Patch[]> = {
     {
       file: "src/core/formats.ts",
       find: '[{ release: "0.2.0", features: [] }]',
-      put: `[{ release: "0.2.0", features: [] }, { release: "${NEXT_RELEASE}", features: ["${NEXT_FEATURE}"] }]`,
+      put: `[{ release: "0.2.0", features: [] },
+        { release: "${NEXT_RELEASE}", features: ["${NEXT_FEATURE}"] }]`,
     },
     { file: "src/http/version.ts", find: '"0.2.0"', put: `"${NEXT_RELEASE}"` },
   ],
@@ -61,7 +62,8 @@ const pieces: Record<string, readonly Patch[]> = {
     {
       file: SHARD,
       find: "return ok({ seen, point: this.#point, prepares, ...(unapplied",
-      put: `const answered = this.#part.tables.stamp.format < 2 ? { prepares } : { prepares: [], answers: prepares };
+      put: `const isOld = this.#part.tables.stamp.format < 2;
+        const answered = isOld ? { prepares } : { prepares: [], answers: prepares };
         return ok({ seen, point: this.#point, ...answered, ...(unapplied`,
     },
     {
@@ -106,7 +108,8 @@ const pieces: Record<string, readonly Patch[]> = {
     },
     {
       file: LEDGER_STORE,
-      find: "`DELETE FROM revoked_key WHERE key_id IN ( SELECT key_id FROM revoked_key ORDER BY expires_at_ms DESC, key_id",
+      find: `\`DELETE FROM revoked_key WHERE key_id IN (
+        SELECT key_id FROM revoked_key ORDER BY expires_at_ms DESC, key_id`,
       put: `\`DELETE FROM revoked_key WHERE \${this.#key} IN (
         SELECT \${this.#key} FROM revoked_key ORDER BY expires_at_ms DESC, \${this.#key}`,
     },
@@ -211,7 +214,7 @@ export const bugs: Readonly<Record<string, readonly Patch[]>> = {
     { file: SHARD_LINKS, find: "this.#part.tables.stamp.format < 2 ? content", put: "false ? content" },
   ],
   "early-answers": [
-    { file: SHARD, find: "this.#part.tables.stamp.format < 2 ? { prepares }", put: "false ? { prepares }" },
+    { file: SHARD, find: "const isOld = this.#part.tables.stamp.format < 2;", put: "const isOld = false;" },
   ],
   "early-step": [
     {

@@ -126,16 +126,22 @@ class Upgrading {
   async #shift(version: VersionName): Promise<void> {
     const { phaseMs } = this.#options;
     let updated = 0;
+    await this.#runCrons();
     await this.#mixed.shift(version, async () => {
       updated += 1;
       await (phaseMs === undefined ? this.#load.passed(UPDATE_CYCLES) : sleep(phaseMs / objectNames.length));
       if (updated !== Math.floor(objectNames.length / 2)) return;
-      await this.#mixed.control({ cron: "today" });
-      await this.#mixed.control({ cron: "next" });
+      await this.#runCrons();
       await this.#mixed.control({ migration: NEXT_MIGRATION });
-      await this.#mixed.control({ cron: "today" });
-      await this.#mixed.control({ cron: "next" });
+      await this.#runCrons();
     });
+    await this.#runCrons();
+  }
+
+  /** They call all objects, so before and after an update these meet both versions. */
+  async #runCrons(): Promise<void> {
+    await this.#mixed.control({ cron: "today" });
+    await this.#mixed.control({ cron: "next" });
   }
 
   #newestFirst(): Promise<Answered> {
@@ -187,8 +193,8 @@ class Upgrading {
   }
 
   /**
-   * Today's objects refuse to work, by name, and objects refuse today's Worker. With the next version, all goes
-   * on.
+   * Today's objects refuse to work, by name, and objects refuse today's Worker. With the next version, all
+   * goes on.
    */
   async #expectNoWayBack(): Promise<void> {
     await this.#mixed.setWorker("today");
