@@ -16,6 +16,12 @@ test.each([
   ["routing", ["--rounds", "0"], '--rounds must be a whole number from 1, not "0"'],
   ["routing", ["--only", "x"], '--only must be outage or churn, not "x"'],
   ["routing", ["--failure", "x"], '--failure must be kill or freeze, not "x"'],
+  ["upgrade", ["--host", "x"], "--host must be mixed or standalone"],
+  [
+    "upgrade",
+    ["--bug", "x"],
+    "--bug must be one of early-exchanges, early-answers, early-step, early-tokens",
+  ],
   ["soak", ["extra"], "Unexpected argument 'extra'"],
   ["model", ["--bogus"], "Unknown option '--bogus'"],
   ["model", ["--only"], "Option '--only <value>' argument missing"],

@@ -14,7 +14,7 @@ import { takeTurns } from "./standalone.ts";
 const usage = `npm run upgrade -- [options]
 
   --seconds N      duration of each phase (30)
-  --rate N         cycles per second of all cells (200)
+  --rate N         cycles per second of all cells (100)
   --host HOST      mixed: both versions side by side in one workerd; standalone: the standalone servers of
                    both in turn; both by default
   --kill-every N   kills workerd and its host every N seconds (never)
@@ -44,7 +44,7 @@ async function main(): Promise<boolean> {
   );
   if (values.help === true) return (print(usage), true);
   const phaseMs = 1_000 * wholeNumber("seconds", values.seconds, 30, 1);
-  const perSecond = wholeNumber("rate", values.rate, 200, 1);
+  const perSecond = wholeNumber("rate", values.rate, 100, 1);
   const killEveryS = wholeNumber("kill-every", values["kill-every"], 0);
   const seed = wholeNumber("seed", values.seed, Math.floor(Date.now() / 1_000));
   const { bug } = values;
