@@ -11,7 +11,7 @@ import { describeToday, differencesFrom } from "./formats/description.ts";
 import { items, type Release } from "./release/items.ts";
 import { runItems, type Check } from "./release/run-items.ts";
 
-const COMMANDS = ["check", "test", "build", "build:sdk", "check:sdk"];
+const COMMANDS = ["check", "test", "build", "build:sdk", "check:sdk", "upgrade"];
 
 const root = join(import.meta.dirname, "..");
 const logs = join(root, "dist/release-check");
