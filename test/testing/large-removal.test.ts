@@ -10,8 +10,11 @@ import { claim, freshName } from "../suites/conformance/leases.ts";
 import { path, RemovedCells, SOURCE } from "../suites/conformance/removed-cells.ts";
 import { bucketType } from "../support/types.ts";
 
-/** A call waits for a bounded number of messages, and each message reads one claim here. */
-const CLAIMS = 450;
+/**
+ * A call waits for 200 messages at most, and each message reads one claim here. The names are random, and half
+ * of these claims are always more than 200.
+ */
+const CLAIMS = 600;
 const SHARDS = 2;
 const variables = { LEASEHOLD_SCAN_ROWS: "1" };
 const RANGE = 50;
