@@ -11,8 +11,8 @@ import { path, RemovedCells, SOURCE } from "../suites/conformance/removed-cells.
 import { bucketType } from "../support/types.ts";
 
 /**
- * A call waits for 200 messages at most, and each message reads one claim here. The names are random, and half
- * of these claims are always more than 200.
+ * A call waits for 200 messages at most, and each message reads one claim here. The names are random, and
+ * half of these claims are always more than 200.
  */
 const CLAIMS = 600;
 const SHARDS = 2;

@@ -85,6 +85,8 @@ export const steps: readonly Step[] = [
   { command: "shards abort", ...changed() },
   { command: "operations ls" },
   { command: "operations end", ...changed("01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42") },
+  { command: "upgrade show" },
+  { command: "upgrade finish", ...changed() },
   { command: "backup create", ...fixed("backup.jsonl") },
   { command: "backup verify", ...fixed("backup.jsonl", "--online") },
   { command: "restore", args: () => ["backup.jsonl", "--dry-run"], code: 3 },
