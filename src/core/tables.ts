@@ -144,9 +144,9 @@ type ReadMeta = (name: "tables" | "schema_version" | "placement") => SqlValue | 
 /** Returns why code that speaks a format cannot work with the tables of an object. */
 export function tablesFault(stored: ReadMeta, speaks = FORMAT): string | undefined {
   const format = parsed(stored("tables"))?.format;
-  // Before 0.2.0, steps could still be changed.
+  // Before 0.2.0, there were no formats, and steps could still be changed.
   if (format === undefined)
-    return stored("schema_version") === undefined
+    return (stored("tables") ?? stored("schema_version")) === undefined
       ? undefined
       : "its tables are of a version before 0.2.0, which this one cannot take over: with that version, " +
           "write all claims to a file with `leasehold backup create`, and restore it into a new deployment";

@@ -48,9 +48,10 @@ export async function accessRefusal(
 /** Refuses a route whose format is not in force, and everything if this code does not speak that (M9). */
 export async function formatRefusal(
   { directory, format: known }: Deployment,
-  { format = 0 }: Route,
+  { format = 0, roles }: Route,
   waitUntil: WaitUntil,
 ): Promise<Refusal | undefined> {
+  if (roles === "anyone") return undefined;
   if (known.format > FORMAT)
     return refused(
       "UNAVAILABLE",

@@ -71,6 +71,7 @@ test("[M5] a step that waits for a format is carried out when that is in force, 
 test.each([
   ["of a later format", 2, "tables", '{"steps":1,"format":3}', /need a newer version.*format 3.*speaks 2/],
   ["of a version before 0.2.0", 1, "schema_version", 5, /before 0\.2\.0.* `leasehold backup create`/],
+  ["without a format", 1, "tables", '{"steps":1,"needs":1}', /before 0\.2\.0/],
 ])("[M5] code refuses tables %s, and changes nothing", (_, speaks, name, value, reason) => {
   const stored = new Stored();
   stored.store(name, value);
