@@ -7,8 +7,8 @@ interface Format {
 }
 
 /**
- * The formats of messages, rows and tokens. A release that changes any of them appends one. It reads the one
- * before as well, and writes that until its own is in force (M9).
+ * The formats of messages, rows and tokens. A release that changes any of them appends one. Its code also
+ * reads the one before, and writes that until the new one is in force (M9).
  */
 export const FORMATS: readonly Format[] = [{ release: "0.2.0", features: [] }];
 

@@ -1,9 +1,7 @@
 import type { Shards } from "../../client/api-types.ts";
 import { callRoute } from "../connection/call-route.ts";
-import { mayBeDone } from "../connection/may-be-done.ts";
-import { CommandError, messageOf } from "../framework/command-error.ts";
+import { changeRoute } from "../connection/change-route.ts";
 import type { Context } from "../framework/context.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
 
 export type Growth = NonNullable<Shards["growth"]>;
 
@@ -19,22 +17,13 @@ export const readShards = (context: Context): Promise<Shards> =>
 export const stepGrowth = (context: Context): Promise<Shards> =>
   callRoute(context, { method: "POST", path: `${PATH}/steps`, timeoutMs: TIMEOUT_MS });
 
-/** Changes the growth. An error says if the outcome is unknown. `action` is a path, such as `/cut`. */
-export async function changeGrowth(context: Context, action: string, body: object): Promise<Shards> {
+/** Changes the growth. `action` is a path, such as `/cut`. */
+export function changeGrowth(context: Context, action: string, body: object): Promise<Shards> {
   const request = {
     method: "POST",
     path: `${PATH}${action}`,
     body: JSON.stringify(body),
     timeoutMs: TIMEOUT_MS,
   };
-  try {
-    return await callRoute<Shards>(context, request);
-  } catch (error) {
-    if (!mayBeDone(error)) throw error;
-    throw new CommandError(
-      `${messageOf(error).replace(/\.$/, "")}. It may have been done: look before you repeat it`,
-      exitCodes.unavailable,
-      ["leasehold shards"],
-    );
-  }
+  return changeRoute<Shards>(context, request, "leasehold shards");
 }

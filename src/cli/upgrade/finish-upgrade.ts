@@ -7,7 +7,7 @@ import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
 import { finishUpgrade, readUpgrade } from "./call-upgrade.ts";
 import { describeUpgrade, nextOf } from "./show-upgrade.ts";
 
-/** Puts the newest format in force. Repeated, it tells the parts again that do not know it. */
+/** Puts the newest format in force, unless something is in the way. */
 export async function finish(context: Context, options: ChangeOptions): Promise<Result> {
   const reason = reasonOf(options);
   const before = await readUpgrade(context);
