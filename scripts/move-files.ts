@@ -104,8 +104,10 @@ function rewrite(file: string, text: string): string {
   const rooted = (found: string): string => {
     const path = found.replace(/[./]+$/, "");
     const moved = movedPath(path);
-    const movedBelow = movedPath(`src/${path}`).replace(/^src\//, "");
-    return (moved === path && !existsSync(path) ? movedBelow : moved) + found.slice(path.length);
+    // A single word with a slash may be anything.
+    const isBelow = moved === path && path.includes("/") && existsSync(`src/${path}`) && !existsSync(path);
+    const movedBelow = isBelow ? movedPath(`src/${path}`).replace(/^src\//, "") : moved;
+    return movedBelow + found.slice(path.length);
   };
   const relativeChanged = text.replaceAll(
     QUOTED,
