@@ -2,6 +2,6 @@ import { defineConfig } from "drizzle-kit";
 
 export default defineConfig({
   dialect: "sqlite",
-  schema: "./src/projections/schema.ts",
+  schema: "./src/coordinator/d1/schema.ts",
   out: "./migrations",
 });

@@ -9,7 +9,12 @@ const vitestConfig = relative(
 
 const parts = {
   core: {
-    mutate: ["src/core/**/*.ts", "!src/core/canonical/tables.ts", "!src/core/**/schema.ts"],
+    mutate: [
+      "src/coordinator/kernel/**/*.ts",
+      "src/common/{canonical,types}/**/*.ts",
+      "!src/common/canonical/tables.ts",
+      "!src/coordinator/kernel/**/schema.ts",
+    ],
     // Ends mutants that loop for ever. The tests of a mutant take milliseconds, so this is enough on a slow
     // machine.
     timeoutMS: 5_000,
@@ -17,9 +22,9 @@ const parts = {
   cell: {
     // The tests of the other adapters need PostgreSQL or MariaDB, and take too long for every mutant.
     mutate: [
-      "src/cell/**/*.ts",
-      "!src/cell/{conformance,kysely,mysql,mysql2,pg,prisma}/**",
-      "!src/cell/adapter/mysql.ts",
+      "src/users/cell/**/*.ts",
+      "!src/users/cell/{conformance,kysely,mysql,mysql2,pg,prisma}/**",
+      "!src/users/cell/adapter/mysql.ts",
     ],
     // PGlite takes seconds to start.
     timeoutMS: 60_000,

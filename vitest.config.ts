@@ -41,20 +41,20 @@ const left = testSlice === "all" ? [] : ["**/*.deep.test.ts"];
  * out.
  */
 const system = [
-  "test/auth/certificates/**/*.test.ts",
+  "test/coordinator/auth/certificates/**/*.test.ts",
   "test/{bench,examples,scripts}/**/*.test.ts",
-  "test/cell/{adapter,kysely,mysql,postgres,prisma,scenarios}/**/*.test.ts",
+  "test/hosts/{router,standalone,workerd}/**/*.test.ts",
+  "test/users/cell/{adapter,kysely,mysql,postgres,prisma,scenarios}/**/*.test.ts",
   "test/cli/{backup,restore}.test.ts",
   "test/cli/program/**/*.test.ts",
-  "test/conformance/standalone.test.ts",
-  "test/console/browser/**/*.test.ts",
-  "test/grpc/**/*.test.ts",
-  "test/cell/ledger-history.test.ts",
+  "test/users/conformance/standalone.test.ts",
+  "test/coordinator/console/browser/**/*.test.ts",
+  "test/hosts/grpc/**/*.test.ts",
+  "test/users/cell/ledger-history.test.ts",
   "test/rigs/{cell-crash,crash,fuzz,routing,stale-reads,transfers,upgrade}/**/*.test.ts",
-  "test/router/first-page.test.ts",
-  "test/standalone/**/*.test.ts",
-  "test/testing/{hours,status,webhooks}.test.ts",
-  "test/tracing/{exporter,requests}.test.ts",
+  "test/users/router/first-page.test.ts",
+  "test/users/testing/{hours,status,webhooks}.test.ts",
+  "test/coordinator/tracing/{exporter,requests}.test.ts",
 ];
 
 /** Packages whose modules import folders, which workerd doesn't resolve. */
@@ -107,17 +107,24 @@ export default defineConfig({
           ...shared,
           name: "unit",
           include: [
-            "test/{cell,cli,client,conformance,core,demo,node-host,router,testing,tracing}/**/*.test.ts",
-            "test/auth/tokens/**/*.test.ts",
+            "test/{cli,common,demo,users}/**/*.test.ts",
+            "test/coordinator/{capabilities,kernel,tracing}/**/*.test.ts",
+            "test/hosts/node/**/*.test.ts",
+            "test/coordinator/auth/tokens/**/*.test.ts",
           ],
-          exclude: [...system, "test/conformance/workerd/**", ...left],
+          exclude: [
+            ...system,
+            "test/coordinator/capabilities/*/workerd/**",
+            "test/users/conformance/workerd/**",
+            ...left,
+          ],
         },
       },
       {
         plugins: [
           cloudflareTest(async () => ({
             ...quiet,
-            main: at("src/index.ts"),
+            main: at("src/coordinator/index.ts"),
             wrangler: { configPath: at("wrangler.toml") },
             miniflare: {
               bindings: { ...(await bindings()), ...patientObjects },
@@ -132,10 +139,11 @@ export default defineConfig({
           name: "workerd",
           deps: bundledForWorkerd,
           include: [
-            "test/{objects,http,auth,projections,console,wire}/**/*.test.ts",
-            "test/conformance/workerd/**/*.test.ts",
+            "test/coordinator/{api,auth,console,cron,d1,isolate,objects,wire}/**/*.test.ts",
+            "test/coordinator/capabilities/*/workerd/**/*.test.ts",
+            "test/users/conformance/workerd/**/*.test.ts",
           ],
-          exclude: [...system, "test/auth/tokens/**/*.test.ts", ...left],
+          exclude: [...system, "test/coordinator/auth/tokens/**/*.test.ts", ...left],
         },
       },
       {

@@ -1,4 +1,4 @@
-import type { Refused } from "../src/client/answer.ts";
+import type { Refused } from "../src/users/client/answer.ts";
 
 export const conflictKinds = ["taken", "leased", "not_owner", "absent", "mismatch"] as const;
 

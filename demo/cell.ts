@@ -1,6 +1,6 @@
-import type { ClientLeases } from "../src/cell/remote-leases.ts";
-import { describeFailure, type Refused } from "../src/client/answer.ts";
-import type { Batch } from "../src/client/index.ts";
+import type { ClientLeases } from "../src/users/cell/remote-leases.ts";
+import { describeFailure, type Refused } from "../src/users/client/answer.ts";
+import type { Batch } from "../src/users/client/index.ts";
 import type { LocalDatabase } from "./local-database.ts";
 import type { Random } from "./random.ts";
 import type { CellCounts } from "./cell-counts.ts";

@@ -1,4 +1,4 @@
-import { inParallel } from "../src/cell/in-parallel.ts";
+import { inParallel } from "../src/users/cell/in-parallel.ts";
 import type { Cell, Change } from "./cell.ts";
 import { LANES } from "./claiming.ts";
 import { claimsOf, type Entry } from "./entry.ts";

@@ -1,4 +1,4 @@
-import type { Refused } from "../src/client/answer.ts";
+import type { Refused } from "../src/users/client/answer.ts";
 import { CellCrashed, type Cell } from "./cell.ts";
 import { claimsOf, type Entry } from "./entry.ts";
 import type { CellCrash } from "./cell-crash.ts";

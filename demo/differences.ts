@@ -1,4 +1,4 @@
-import type { Bucket } from "../src/client/index.ts";
+import type { Bucket } from "../src/users/client/index.ts";
 import type { Claim } from "./entry.ts";
 import { keyOf } from "./names.ts";
 import type { ClaimRecord } from "./records.ts";

@@ -1,4 +1,4 @@
-import type { ClaimRecord } from "../src/client/index.ts";
+import type { ClaimRecord } from "../src/users/client/index.ts";
 
 /** A claimed name with its subject and its source. */
 export type Claim = Pick<ClaimRecord, "bucket" | "subject" | "source">;

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { ClientLeases } from "../src/cell/remote-leases.ts";
-import { createClient, type Client } from "../src/client/index.ts";
+import { ClientLeases } from "../src/users/cell/remote-leases.ts";
+import { createClient, type Client } from "../src/users/client/index.ts";
 import { Cell } from "./cell.ts";
 import { LocalDatabase } from "./local-database.ts";
 import { lossyFetch } from "./lossy-fetch.ts";

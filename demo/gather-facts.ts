@@ -1,4 +1,4 @@
-import type { Bucket, Client } from "../src/client/index.ts";
+import type { Bucket, Client } from "../src/users/client/index.ts";
 import type { CellFacts, Facts } from "./differences.ts";
 import { claimsOf } from "./entry.ts";
 import type { Progress } from "./progress.ts";

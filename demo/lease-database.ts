@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import type { LocalLease, LocalLeases } from "../src/cell/reconcile.ts";
+import type { LocalLease, LocalLeases } from "../src/users/cell/reconcile.ts";
 
 const schema = `
   PRAGMA busy_timeout = 10000;

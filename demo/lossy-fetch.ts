@@ -1,4 +1,4 @@
-import type { Fetch } from "../src/client/index.ts";
+import type { Fetch } from "../src/users/client/index.ts";
 import { Random } from "./random.ts";
 
 /**

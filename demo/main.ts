@@ -5,7 +5,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startCoordinator, type Coordinator } from "../scripts/coordinator.ts";
+import { startCoordinator, type Coordinator } from "../src/hosts/workerd/coordinator.ts";
 import { findDifferences } from "./differences.ts";
 import { makeWorkload, readNames } from "./names.ts";
 import { readOptions, usage, type Options } from "./options.ts";

@@ -1,4 +1,4 @@
-import type { ClientOptions } from "../src/client/index.ts";
+import type { ClientOptions } from "../src/users/client/index.ts";
 
 /**
  * Options for a client that must survive restarts of the coordinator and must send every begin. Only the

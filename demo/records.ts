@@ -1,5 +1,5 @@
-import { inParallel } from "../src/cell/in-parallel.ts";
-import type { Bucket, Client, LookupResult, ClaimRecord as ApiRecord } from "../src/client/index.ts";
+import { inParallel } from "../src/users/cell/in-parallel.ts";
+import type { Bucket, Client, LookupResult, ClaimRecord as ApiRecord } from "../src/users/client/index.ts";
 import type { Claim } from "./entry.ts";
 
 export interface ClaimRecord extends Claim {

@@ -4,7 +4,7 @@ import {
   type Finding,
   type ReconcileCounters,
   type ReconcileOptions,
-} from "../src/cell/reconcile.ts";
+} from "../src/users/cell/reconcile.ts";
 import { stages, type Cell } from "./cell.ts";
 import type { CellCrash } from "./cell-crash.ts";
 import { pause } from "./queue.ts";

@@ -9,7 +9,7 @@ import { basename, join } from "node:path";
 const root = join(import.meta.dirname, "..");
 
 /** The Worker that is deployed and that `npm start` runs. */
-export const workerEntry = join(root, "src/index.ts");
+export const workerEntry = join(root, "src/coordinator/index.ts");
 
 /** The name of the module that exports the handlers and the classes of the objects. */
 const MAIN_MODULE = "index.js";

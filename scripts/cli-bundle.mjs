@@ -8,7 +8,7 @@ export const cliBundle = {
   // `leasehold dev` starts a thread, whose program must be in the folder of the shared chunks.
   entryPoints: {
     cli: "src/cli/main.ts",
-    "cli/checkpoint-worker": "src/standalone/checkpoint-worker.ts",
+    "cli/checkpoint-worker": "src/hosts/standalone/checkpoint-worker.ts",
   },
   chunkNames: "cli/[name]-[hash]",
   bundle: true,

@@ -1,12 +1,12 @@
 /**
- * Writes `src/client/api-types.ts`, the client's types and routes, from the contract. With `--check`, only
- * checks that the file is up to date.
+ * Writes `src/users/client/api-types.ts`, the client's types and routes, from the contract. With `--check`,
+ * only checks that the file is up to date.
  */
 import { readFile, writeFile } from "node:fs/promises";
 import { format, type FormatConfig } from "oxfmt";
-import { clientTypesOf } from "../src/http/client-types.ts";
+import { clientTypesOf } from "../src/coordinator/api/client-types.ts";
 
-const file = new URL("../src/client/api-types.ts", import.meta.url);
+const file = new URL("../src/users/client/api-types.ts", import.meta.url);
 const formatFile = new URL("../.oxfmtrc.json", import.meta.url);
 
 async function main(): Promise<void> {
@@ -16,7 +16,7 @@ async function main(): Promise<void> {
   if (!process.argv.includes("--check")) return writeFile(file, made);
   if ((await readFile(file, "utf8").catch(() => "")) === made) return;
   process.stderr.write(
-    "src/client/api-types.ts differs from the contract in src/http: run `npm run generate:client`.\n",
+    "src/users/client/api-types.ts differs from the contract: run `npm run generate:client`.\n",
   );
   process.exitCode = 1;
 }

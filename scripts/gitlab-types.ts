@@ -1,8 +1,8 @@
 /** The texts that follow from the types that Leasehold ships: a part of `proto/`, and a table of the docs. */
 import { readFileSync } from "node:fs";
-import { documentOf } from "../src/core/types/document.ts";
-import { claimFields, GITLAB_GENERATION, gitlabTypes } from "../src/core/types/gitlab.ts";
-import { shippedTypes } from "../src/core/types/shipped.ts";
+import { documentOf } from "../src/common/types/document.ts";
+import { claimFields, GITLAB_GENERATION, gitlabTypes } from "../src/common/types/gitlab.ts";
+import { shippedTypes } from "../src/common/types/shipped.ts";
 
 const PROTO = "proto/gitlab/cells/topology_service";
 
@@ -41,7 +41,7 @@ const parts: readonly GeneratedPart[] = [
   enumOf("Source", gitlabTypes.source_types),
   {
     file: "docs/concepts/names.md",
-    from: "<!-- `npm run generate:proto` writes this from src/core/types/gitlab.ts. -->\n\n",
+    from: "<!-- `npm run generate:proto` writes this from src/common/types/gitlab.ts. -->\n\n",
     to: "\n<!-- End of the generated part. -->\n",
     lines: [`Types and numbers of ${GITLAB_GENERATION}:`, "", ...bucketTable()],
   },

@@ -3,7 +3,7 @@
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { cliBundle } from "./cli-bundle.mjs";
-import { isCurrent, makeBundle } from "./fresh-bundle.mjs";
+import { isCurrent, makeBundle } from "../src/hosts/workerd/fresh-bundle.mjs";
 
 const folder = "dist/cli";
 if (!isCurrent(folder)) await makeBundle(folder, cliBundle);

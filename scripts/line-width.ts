@@ -20,6 +20,9 @@ const { printWidth, ignorePatterns } = JSON.parse(
 
 const SOURCES = /\.(ts|mjs|js|css|md|py|sh|pml|proto|yml|toml)$|^\.ci\/run$/;
 
+/** It cannot be broken. */
+const ONE_IMPORT = /^(import|export) .* from "[^"]+";$/;
+
 const ignored = ignorePatterns.map((pattern) => pattern.replace(/^\//, ""));
 const isIgnored = (file: string): boolean =>
   ignored.some((pattern) => file === pattern || file.startsWith(`${pattern}/`) || matchesGlob(file, pattern));
@@ -30,7 +33,9 @@ const wide = files
   .flatMap((file) =>
     readFileSync(join(root, file), "utf8")
       .split("\n")
-      .flatMap((line, index) => ([...line].length > printWidth ? [`${file}:${index + 1}`] : [])),
+      .flatMap((line, index) =>
+        [...line].length > printWidth && !ONE_IMPORT.test(line) ? [`${file}:${index + 1}`] : [],
+      ),
   );
 for (const place of wide) process.stdout.write(`${place} is wider than ${printWidth} columns\n`);
 process.exitCode = wide.length === 0 ? 0 : 1;

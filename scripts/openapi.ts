@@ -3,8 +3,8 @@
  * `--check` it only compares the files with the contract.
  */
 import { readFile, writeFile } from "node:fs/promises";
-import { typesSchema } from "../src/core/types/schema.ts";
-import { openApiOf } from "../src/http/openapi.ts";
+import { typesSchema } from "../src/common/types/schema.ts";
+import { openApiOf } from "../src/coordinator/api/openapi.ts";
 
 async function write(name: string, content: unknown): Promise<void> {
   const file = new URL(`../${name}`, import.meta.url);

@@ -4,11 +4,11 @@
  * /v1/admin/keys.
  */
 import { v7 as newUuid } from "uuid";
-import { Hmac } from "../src/auth/hmac.ts";
-import { makeKey } from "../src/auth/key.ts";
-import { secretsOf } from "../src/auth/secrets.ts";
-import { limitTable } from "../src/core/limits.ts";
-import { escapeControls } from "../src/text/escape.ts";
+import { Hmac } from "../src/coordinator/auth/hmac.ts";
+import { makeKey } from "../src/coordinator/auth/key.ts";
+import { secretsOf } from "../src/coordinator/auth/secrets.ts";
+import { limitTable } from "../src/common/limits.ts";
+import { escapeControls } from "../src/common/text/escape.ts";
 
 const DEFAULT_DAYS = 90;
 const MAX_DAYS = limitTable.keyLifetimeS.max / 86_400;

@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 import type { Page } from "playwright-core";
 import { startChromium } from "../test/support/browser/chromium.ts";
-import type { DevKeys } from "./dev-keys.ts";
+import type { DevKeys } from "../src/hosts/workerd/dev-keys.ts";
 
 const root = join(import.meta.dirname, "..");
 /** How long a page may take to show what its picture is about. */

@@ -1,7 +1,7 @@
 /**
- * Writes the shipped types into `proto/` and the docs, and generates `src/wire/generated` and the image of
- * `proto/` from `proto/`, in the current folder. It refuses a change that would break clients, unless
- * `--accept-breaking` is given. With `--check`, only checks that all are up to date.
+ * Writes the shipped types into `proto/` and the docs, and generates `src/coordinator/wire/generated` and the
+ * image of `proto/` from `proto/`, in the current folder. It refuses a change that would break clients,
+ * unless `--accept-breaking` is given. With `--check`, only checks that all are up to date.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { gitlabTypesFiles } from "./gitlab-types.ts";
 
-const generated = "src/wire/generated";
+const generated = "src/coordinator/wire/generated";
 /** The messages that clients may have. `npm run lint` compares `proto/` with it. */
 const image = "proto/image.txtpb";
 
@@ -57,7 +57,7 @@ const isBreaking = (): boolean =>
   spawnSync("buf", ["breaking", "--against", image], { stdio: "inherit" }).status !== 0;
 
 if (values.check === true) {
-  const differs = `${generated} or ${image} differs from proto/, or a file from src/core/types/gitlab.ts`;
+  const differs = `${generated} or ${image} differs from proto/, or a file from src/common/types/gitlab.ts`;
   if (!isUpToDate()) fail(`${differs}: run \`npm run generate:proto\`.`);
 } else {
   for (const [file, text] of gitlabTypesFiles()) writeFileSync(file, text);

@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { FORMATS } from "../src/core/formats.ts";
+import { FORMATS } from "../src/coordinator/kernel/formats.ts";
 import { describeToday, differencesFrom } from "./formats/description.ts";
 import { items, type Release } from "./release/items.ts";
 import { runItems, type Check } from "./release/run-items.ts";

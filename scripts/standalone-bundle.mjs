@@ -3,7 +3,7 @@
  * of the memory.
  */
 import { join } from "node:path";
-import { isCurrent as isFresh, makeBundle } from "./fresh-bundle.mjs";
+import { isCurrent as isFresh, makeBundle } from "../src/hosts/workerd/fresh-bundle.mjs";
 
 const folder = "dist/standalone";
 
@@ -15,8 +15,8 @@ export const isCurrent = () => isFresh(folder);
 export const buildStandalone = () =>
   makeBundle(folder, {
     entryPoints: {
-      main: "src/standalone/main.ts",
-      "checkpoint-worker": "src/standalone/checkpoint-worker.ts",
+      main: "src/hosts/standalone/main.ts",
+      "checkpoint-worker": "src/hosts/standalone/checkpoint-worker.ts",
     },
     target: "node22.16",
     // Native gRPC is loaded only if it is used.

@@ -30,8 +30,8 @@ import {
 } from "./unicode-source.mjs";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
-const TABLES = "src/core/canonical/tables.ts";
-const TEST_DATA = "test/core/canonical/data";
+const TABLES = "src/common/canonical/tables.ts";
+const TEST_DATA = "test/common/canonical/data";
 
 /**
  * Reasons for refusing a code point. The table stores the index of the reason in this list; 0 means accepted.

@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { startCoordinator } from "../../scripts/coordinator.ts";
+import { startCoordinator } from "../../src/hosts/workerd/coordinator.ts";
 import { countCalls } from "./calls.ts";
 import { CountedCoordinator } from "./counted-coordinator.ts";
 import { startStandalone } from "./counted-standalone.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import type { Coordinator } from "../../scripts/coordinator.ts";
-import { fanOut } from "../../src/core/fan-out.ts";
+import type { Coordinator } from "../../src/hosts/workerd/coordinator.ts";
+import { fanOut } from "../../src/coordinator/kernel/fan-out.ts";
 import type { CountingClient } from "./counting-client.ts";
 import type { WorkCounts, Work } from "./work-counts.ts";
 import { batchOf, PlacedNames } from "./placed-names.ts";

@@ -1,5 +1,5 @@
-import type { Disk } from "../../src/standalone/disk.ts";
-import { serveFiles } from "../../test/standalone/served.ts";
+import type { Disk } from "../../src/hosts/standalone/disk.ts";
+import { serveFiles } from "../../test/hosts/standalone/served.ts";
 import { CELLS } from "../peers/batch.ts";
 import { CountedCoordinator } from "./counted-coordinator.ts";
 import { CountingClient } from "./counting-client.ts";

@@ -1,4 +1,4 @@
-import { shardOf } from "../../src/core/placement.ts";
+import { shardOf } from "../../src/coordinator/kernel/placement.ts";
 import { bucketType } from "../../test/support/types.ts";
 
 /** Generates new names on chosen shards, so that each batch of one size touches the same number of shards. */

@@ -2,15 +2,15 @@
  * The Worker with counters: the production objects with ports that count, and a D1 that counts. Only the
  * benchmarks start it.
  */
-import { configOf, type Env } from "../../src/env.ts";
+import { configOf, type Env } from "../../src/coordinator/env.ts";
 import production, {
   CellLedger as RealLedger,
   ClaimShard as RealShard,
   Directory as RealDirectory,
-} from "../../src/index.ts";
-import { ledgerName, shardName } from "../../src/objects/identity.ts";
-import { runCron } from "../../src/projections/cron.ts";
-import { defaultRuntime } from "../../src/runtime.ts";
+} from "../../src/coordinator/index.ts";
+import { ledgerName, shardName } from "../../src/coordinator/objects/identity.ts";
+import { runCron } from "../../src/coordinator/cron/cron.ts";
+import { defaultRuntime } from "../../src/coordinator/runtime.ts";
 import { CELLS } from "../peers/batch.ts";
 import { ALARMS_PATH, CRON_PATH, ADVANCE_PATH, STOP_PATH } from "./raw-counts.ts";
 import { countedD1 } from "./workerd/counted-d1.ts";

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { digestWordsOf } from "../../src/core/digest.ts";
-import { raiseIncarnation } from "../../src/core/history.ts";
-import { shardOf } from "../../src/core/placement.ts";
-import { ShardLog } from "../../src/core/shard/shard-log.ts";
-import { sourceOrder } from "../../src/core/source-order.ts";
+import { digestWordsOf } from "../../src/common/digest.ts";
+import { raiseIncarnation } from "../../src/coordinator/kernel/history.ts";
+import { shardOf } from "../../src/coordinator/kernel/placement.ts";
+import { ShardLog } from "../../src/coordinator/kernel/shard/shard-log.ts";
+import { sourceOrder } from "../../src/common/source-order.ts";
 import { bucketType, sourceOf, subjectOf } from "../../test/support/types.ts";
 import { inSteps } from "./in-steps.ts";
 import { storedNames, type Name } from "./numbered-names.ts";

@@ -1,5 +1,5 @@
-import { canonicalize } from "../../src/core/canonical/canonicalize.ts";
-import { defaultLimits } from "../../src/core/limits.ts";
+import { canonicalize } from "../../src/common/canonical/canonicalize.ts";
+import { defaultLimits } from "../../src/common/limits.ts";
 import { ruleOf } from "../../test/support/types.ts";
 import { Names } from "../client/names.ts";
 

@@ -1,4 +1,4 @@
-import { startCoordinator, type Coordinator } from "../../scripts/coordinator.ts";
+import { startCoordinator, type Coordinator } from "../../src/hosts/workerd/coordinator.ts";
 import { cellIds, type Variant } from "./variants.ts";
 
 export interface Keys {

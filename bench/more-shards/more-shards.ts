@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import type { DevKeys } from "../../scripts/dev-keys.ts";
+import type { DevKeys } from "../../src/hosts/workerd/dev-keys.ts";
 import { closedLoop } from "../client/closed-loop.ts";
 import { Cycles } from "../client/cycles.ts";
 import { Latencies } from "../client/latencies.ts";

@@ -5,7 +5,7 @@
 import { Etcd3 } from "etcd3";
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { freePort } from "../../scripts/free-port.ts";
+import { freePort } from "../../src/hosts/workerd/free-port.ts";
 import type { PeerStore } from "./app.ts";
 import { serveStore, untilReady } from "./node.ts";
 import { folderOf } from "./serve.ts";

@@ -1,5 +1,5 @@
 /** The peer `leasehold`, as `npm start` runs it. */
-import { startCoordinator } from "../../scripts/coordinator.ts";
+import { startCoordinator } from "../../src/hosts/workerd/coordinator.ts";
 import { cellKeys, VARIABLES } from "./cell-keys.ts";
 import { folderOf, serve } from "./serve.ts";
 

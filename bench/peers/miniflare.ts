@@ -1,13 +1,13 @@
 import { convertV4MiniflareOptions, Miniflare } from "miniflare";
 import { join } from "node:path";
 import { bundle } from "../../scripts/bundle.ts";
-import { freePort } from "../../scripts/free-port.ts";
-import { publicSocketAt } from "../../scripts/public-socket.ts";
+import { freePort } from "../../src/hosts/workerd/free-port.ts";
+import { publicSocketAt } from "../../src/hosts/workerd/public-socket.ts";
 
 const HOST = "127.0.0.1";
 
 /**
- * Starts a Worker of one file on Miniflare with its state on disk, as `scripts/coordinator.ts` runs
+ * Starts a Worker of one file on Miniflare with its state on disk, as `src/hosts/workerd/coordinator.ts` runs
  * Leasehold. Its URL leads directly to the Worker too, and not through Miniflare's entry Worker.
  */
 export async function startWorker(

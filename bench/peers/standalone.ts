@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import type { DevKeys } from "../../scripts/dev-keys.ts";
-import { freePort } from "../../scripts/free-port.ts";
+import type { DevKeys } from "../../src/hosts/workerd/dev-keys.ts";
+import { freePort } from "../../src/hosts/workerd/free-port.ts";
 import { cellKeys, VARIABLES } from "./cell-keys.ts";
 import { folderOf, serve } from "./serve.ts";
 

@@ -1,6 +1,6 @@
 import { createRoutes, type Routes } from "leasehold/router";
 import { createClient } from "leasehold/client";
-import { startCoordinator } from "../../scripts/coordinator.ts";
+import { startCoordinator } from "../../src/hosts/workerd/coordinator.ts";
 import { closedLoop } from "../client/closed-loop.ts";
 import { cellKeys, VARIABLES } from "../peers/cell-keys.ts";
 

@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import { startCoordinator } from "../../scripts/coordinator.ts";
-import { startDemoCells } from "../../scripts/demo-cells.ts";
-import { freePort } from "../../scripts/free-port.ts";
-import { startRouterWorker } from "../../scripts/router-worker.ts";
+import { startCoordinator } from "../../src/hosts/workerd/coordinator.ts";
+import { startDemoCells } from "../../src/hosts/workerd/demo-cells.ts";
+import { freePort } from "../../src/hosts/workerd/free-port.ts";
+import { startRouterWorker } from "../../src/hosts/router/router-worker.ts";
 import { closedLoop } from "../client/closed-loop.ts";
 import { HttpClient } from "../client/http-client.ts";
 import { startWorker } from "../peers/miniflare.ts";

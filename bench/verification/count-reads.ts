@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { startCoordinator } from "../../scripts/coordinator.ts";
-import { createClient, type Client } from "../../src/client/client.ts";
+import { startCoordinator } from "../../src/hosts/workerd/coordinator.ts";
+import { createClient, type Client } from "../../src/users/client/client.ts";
 import { CountingClient } from "../counts/counting-client.ts";
 import { objectKinds, type RawCounts } from "../counts/raw-counts.ts";
 import { fill } from "../growth/fill.ts";

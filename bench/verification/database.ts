@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { ChildProcess } from "node:child_process";
 import { Pool, type PoolConfig } from "pg";
 import { drizzle } from "drizzle-orm/node-postgres";
-import { postgres } from "../../src/cell/postgres/index.ts";
+import { postgres } from "../../src/users/cell/postgres/index.ts";
 import { initPostgres, POSTGRES_USER, runPostgres } from "../../test/support/databases/postgres-program.ts";
 import { untilReady } from "../peers/node.ts";
 import { MAKE_ROUTES } from "./routes.ts";

@@ -2,7 +2,7 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import type { VerificationReport } from "../../src/cell/verification/report.ts";
+import type { VerificationReport } from "../../src/users/cell/verification/report.ts";
 
 /**
  * A small heap shows that verification needs little memory: a million rows alone would not fit. The young

@@ -1,5 +1,5 @@
 import { ResultStore } from "../result-store.ts";
-import type { VerificationReport } from "../../src/cell/verification/report.ts";
+import type { VerificationReport } from "../../src/users/cell/verification/report.ts";
 import type { Drift } from "./drift.ts";
 import type { RuntimeMemory } from "./memory.ts";
 import type { ResourceUsage } from "./program.ts";

@@ -1,5 +1,5 @@
 import { bigint, pgTable, text, timestamp } from "drizzle-orm/pg-core";
-import { claimable } from "../../src/cell/claimable.ts";
+import { claimable } from "../../src/users/cell/claimable.ts";
 
 /** The cell that owns the table. */
 export const CELL = "1";

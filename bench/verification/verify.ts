@@ -1,9 +1,9 @@
 /** Runs one verification, as a cell's process does. */
 import { drizzle } from "drizzle-orm/node-postgres";
 import { Pool } from "pg";
-import { createCell } from "../../src/cell/cell.ts";
-import { postgres } from "../../src/cell/postgres/index.ts";
-import type { VerificationProgress } from "../../src/cell/verification/options.ts";
+import { createCell } from "../../src/users/cell/cell.ts";
+import { postgres } from "../../src/users/cell/postgres/index.ts";
+import type { VerificationProgress } from "../../src/users/cell/verification/options.ts";
 import { poolOf } from "./database.ts";
 import { serveTask } from "./meter.ts";
 import type { VerifyResult } from "./program.ts";

@@ -4,8 +4,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { freePort } from "../../scripts/free-port.ts";
-import { Authority } from "../../test/grpc/certificates.ts";
+import { freePort } from "../../src/hosts/workerd/free-port.ts";
+import { Authority } from "../../test/hosts/grpc/certificates.ts";
 
 const program = join(import.meta.dirname, "../../scripts/leasehold.mjs");
 

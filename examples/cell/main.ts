@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { onStopSignal } from "../../scripts/on-stop-signal.ts";
+import { onStopSignal } from "../../src/hosts/workerd/on-stop-signal.ts";
 import { startExample, type Example } from "./launcher/example.ts";
 import { readOptions, usage, type Options } from "./launcher/options.ts";
 import { readTypes } from "./launcher/types.ts";

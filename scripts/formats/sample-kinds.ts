@@ -2,40 +2,43 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { ConsoleSessions } from "../../src/auth/console-sessions.ts";
-import { Hmac } from "../../src/auth/hmac.ts";
-import { makeKey } from "../../src/auth/key.ts";
-import { madeKeyId } from "../../src/auth/made-key-id.ts";
-import type { Principal } from "../../src/auth/principal.ts";
-import { KeyVerifier } from "../../src/auth/verifier.ts";
-import { webhookSecret, webhookSignature } from "../../src/auth/webhook-signature.ts";
-import { initialCursor, readCursor } from "../../src/cell/verification/cursor.ts";
-import type { VerificationPorts } from "../../src/cell/verification/ports.ts";
+import { ConsoleSessions } from "../../src/coordinator/auth/console-sessions.ts";
+import { Hmac } from "../../src/coordinator/auth/hmac.ts";
+import { makeKey } from "../../src/coordinator/auth/key.ts";
+import { madeKeyId } from "../../src/coordinator/auth/made-key-id.ts";
+import type { Principal } from "../../src/coordinator/auth/principal.ts";
+import { KeyVerifier } from "../../src/coordinator/auth/verifier.ts";
+import { webhookSecret, webhookSignature } from "../../src/coordinator/auth/webhook-signature.ts";
+import { initialCursor, readCursor } from "../../src/users/cell/verification/cursor.ts";
+import type { VerificationPorts } from "../../src/users/cell/verification/ports.ts";
 import { FORMAT_VERSION, type Header, type Line } from "../../src/cli/backup/format.ts";
 import { leaseIdOf } from "../../src/cli/backup/lease-id.ts";
 import { readBackup } from "../../src/cli/backup/read-backup.ts";
 import { readConfig, writeConfig } from "../../src/cli/connection/config-file.ts";
-import { canonicalize } from "../../src/core/canonical/canonicalize.ts";
-import { DigestSum, digestWordsOf } from "../../src/core/digest.ts";
-import { decodePayload, encodePayload } from "../../src/core/ledger/payload.ts";
-import type { Op } from "../../src/core/messages.ts";
-import { entryOf, holdRows, type StoredEntry } from "../../src/core/shard/hold-entries.ts";
-import type { HoldRow } from "../../src/core/shard/rows.ts";
-import { keyHash } from "../../src/core/key-hash.ts";
-import { defaultLimits } from "../../src/core/limits.ts";
-import { shardOf } from "../../src/core/placement.ts";
-import { sourceOrder } from "../../src/core/source-order.ts";
-import { historyHeaderOf, readHistoryHeader } from "../../src/http/history-header.ts";
-import { PageTokens } from "../../src/http/page-token.ts";
-import { inPart } from "../../src/node-host/part-tables.ts";
+import { canonicalize } from "../../src/common/canonical/canonicalize.ts";
+import { DigestSum, digestWordsOf } from "../../src/common/digest.ts";
+import { decodePayload, encodePayload } from "../../src/coordinator/kernel/ledger/payload.ts";
+import type { Op } from "../../src/coordinator/kernel/messages.ts";
+import { entryOf, holdRows, type StoredEntry } from "../../src/coordinator/kernel/shard/hold-entries.ts";
+import type { HoldRow } from "../../src/coordinator/kernel/shard/rows.ts";
+import { keyHash } from "../../src/coordinator/capabilities/reports/key-hash.ts";
+import { defaultLimits } from "../../src/common/limits.ts";
+import { shardOf } from "../../src/coordinator/kernel/placement.ts";
+import { sourceOrder } from "../../src/common/source-order.ts";
+import {
+  historyHeaderOf,
+  readHistoryHeader,
+} from "../../src/coordinator/capabilities/loss/edge/history-header.ts";
+import { PageTokens } from "../../src/coordinator/api/page-token.ts";
+import { inPart } from "../../src/hosts/node/part-tables.ts";
 import {
   formatPositions,
   parsePositions,
   positionCookie,
   positionsFromCookie,
-} from "../../src/router/positions.ts";
-import { DATABASE } from "../../src/standalone/database-file.ts";
-import { openState, readState } from "../state-file.ts";
+} from "../../src/users/router/positions.ts";
+import { DATABASE } from "../../src/hosts/standalone/database-file.ts";
+import { openState, readState } from "../../src/hosts/workerd/state-file.ts";
 
 export interface Kind {
   /** Writes the value as this code does. */

@@ -2,29 +2,32 @@
  * The types of all messages between objects, and of what is stored as JSON or signed. `types.ts` compares
  * them with those of the last release. A type must have no part that is `any`, `unknown` or `never`.
  */
-import type { ConsoleSession } from "../../src/auth/console-sessions.ts";
-import type { KeyPayload } from "../../src/auth/key.ts";
-import type { DeclaredTypes } from "../../src/core/directory/messages.ts";
-import type { Stamp } from "../../src/core/formats.ts";
-import type { GrowthCopy } from "../../src/core/growth/messages.ts";
-import type { StoredLoss } from "../../src/core/history.ts";
-import type { IdentitySet } from "../../src/core/identities/identities.ts";
-import type { ClockMark } from "../../src/core/ledger/change-times.ts";
-import type { StoredExecutions } from "../../src/core/ledger/executions.ts";
-import type { StoredOp } from "../../src/core/ledger/payload.ts";
-import type { Applied } from "../../src/core/ledger/store.ts";
-import type { TransferRecord } from "../../src/core/ledger/transfer-store.ts";
-import type { SeenContradictions, StoredRemoval, Told } from "../../src/core/messages.ts";
-import { directoryMethods, ledgerMethods, shardMethods } from "../../src/core/methods.ts";
-import type { OperationSet } from "../../src/core/operations/operations.ts";
-import type { StoredScrub } from "../../src/core/scrub/scrub.ts";
-import type { StoredGrowth as SourceGrowth } from "../../src/core/shard/growth-source.ts";
-import type { StoredAbort, StoredGrowth as TargetGrowth } from "../../src/core/shard/growth-target.ts";
-import type { StoredEnd, StoredEntry } from "../../src/core/shard/hold-entries.ts";
-import type { StoredExecution } from "../../src/core/shard/logged-changes.ts";
-import type { StoredPoints } from "../../src/core/shard/shard-log.ts";
-import type { StoredStatus } from "../../src/core/status.ts";
-import type { StoredTables } from "../../src/core/tables.ts";
+import type { ConsoleSession } from "../../src/coordinator/auth/console-sessions.ts";
+import type { KeyPayload } from "../../src/coordinator/auth/key.ts";
+import type { DeclaredTypes } from "../../src/coordinator/kernel/directory/messages.ts";
+import type { Stamp } from "../../src/coordinator/kernel/formats.ts";
+import type { GrowthCopy } from "../../src/coordinator/capabilities/growth/messages.ts";
+import type { StoredLoss } from "../../src/coordinator/kernel/history.ts";
+import type { IdentitySet } from "../../src/coordinator/capabilities/identities/identities.ts";
+import type { ClockMark } from "../../src/coordinator/kernel/ledger/change-times.ts";
+import type { StoredExecutions } from "../../src/coordinator/kernel/ledger/executions.ts";
+import type { StoredOp } from "../../src/coordinator/kernel/ledger/payload.ts";
+import type { Applied } from "../../src/coordinator/kernel/ledger/store.ts";
+import type { TransferRecord } from "../../src/coordinator/capabilities/transfer/ledger-store.ts";
+import type { SeenContradictions, StoredRemoval, Told } from "../../src/coordinator/kernel/messages.ts";
+import { directoryMethods, ledgerMethods, shardMethods } from "../../src/coordinator/kernel/methods.ts";
+import type { OperationSet } from "../../src/coordinator/capabilities/operations/operations.ts";
+import type { StoredScrub } from "../../src/coordinator/capabilities/scrub/scrub.ts";
+import type { StoredGrowth as SourceGrowth } from "../../src/coordinator/capabilities/growth/source.ts";
+import type {
+  StoredAbort,
+  StoredGrowth as TargetGrowth,
+} from "../../src/coordinator/capabilities/growth/target.ts";
+import type { StoredEnd, StoredEntry } from "../../src/coordinator/kernel/shard/hold-entries.ts";
+import type { StoredExecution } from "../../src/coordinator/capabilities/feed/logged-changes.ts";
+import type { StoredPoints } from "../../src/coordinator/kernel/shard/shard-log.ts";
+import type { StoredStatus } from "../../src/coordinator/capabilities/status/status.ts";
+import type { StoredTables } from "../../src/coordinator/kernel/tables.ts";
 
 interface Shape<Value> {
   /** Only for the types, as in a `Method`. */

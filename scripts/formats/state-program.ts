@@ -1,7 +1,7 @@
 /** `npm start` and `npm run standalone`, to make the states of a release, and to open them. */
-import { startCoordinator } from "../coordinator.ts";
-import { Host } from "../../src/node-host/host.ts";
-import { startStandalone } from "../../src/standalone/server.ts";
+import { startCoordinator } from "../../src/hosts/workerd/coordinator.ts";
+import { Host } from "../../src/hosts/node/host.ts";
+import { startStandalone } from "../../src/hosts/standalone/server.ts";
 
 export const PROGRAMS = ["start", "standalone"] as const;
 export type Program = (typeof PROGRAMS)[number];

@@ -8,8 +8,8 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { brotliCompressSync, brotliDecompressSync } from "node:zlib";
-import { gitlabTypes } from "../../src/core/types/gitlab.ts";
-import { openState } from "../state-file.ts";
+import { gitlabTypes } from "../../src/common/types/gitlab.ts";
+import { openState } from "../../src/hosts/workerd/state-file.ts";
 import { openProgram, PROGRAMS, type Answer, type Opened, type Program } from "./state-program.ts";
 import { writeFiles } from "./write-files.ts";
 

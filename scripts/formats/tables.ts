@@ -2,15 +2,15 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { migration as mysql } from "../../src/cell/mysql/schema.ts";
-import { migration as postgres } from "../../src/cell/postgres/schema.ts";
-import { directorySchema } from "../../src/core/directory/schema.ts";
-import { FORMATS } from "../../src/core/formats.ts";
-import { ledgerSchema } from "../../src/core/ledger/schema.ts";
-import { META_TABLE } from "../../src/core/meta.ts";
-import { shardSchema } from "../../src/core/shard/schema.ts";
-import { SqliteDatabase } from "../../src/node-host/sqlite-database.ts";
-import { PartStore } from "../../src/standalone/part-store.ts";
+import { migration as mysql } from "../../src/users/cell/mysql/schema.ts";
+import { migration as postgres } from "../../src/users/cell/postgres/schema.ts";
+import { directorySchema } from "../../src/coordinator/kernel/directory/schema.ts";
+import { FORMATS } from "../../src/coordinator/kernel/formats.ts";
+import { ledgerSchema } from "../../src/coordinator/kernel/ledger/schema.ts";
+import { META_TABLE } from "../../src/coordinator/kernel/meta.ts";
+import { shardSchema } from "../../src/coordinator/kernel/shard/schema.ts";
+import { SqliteDatabase } from "../../src/hosts/node/sqlite-database.ts";
+import { PartStore } from "../../src/hosts/standalone/part-store.ts";
 import type { Difference } from "./difference.ts";
 
 export interface Tables {

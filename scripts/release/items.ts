@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import type { FORMATS } from "../../src/core/formats.ts";
+import type { FORMATS } from "../../src/coordinator/kernel/formats.ts";
 import {
   newestVersion,
   readDescription,
@@ -70,8 +70,8 @@ interface OpenApi {
 const VERSIONED: readonly [string, (text: string) => (string | undefined)[], string][] = [
   ["package-lock.json", (text) => lockVersions(text), "run `npm version --no-git-tag-version`"],
   ["openapi.json", (text) => [(JSON.parse(text) as OpenApi).info.version], "run `npm run generate:openapi`"],
-  ["src/http/version.ts", (text) => matches(text, /VERSION = "(.*)"/g), "correct it"],
-  ["src/cell/sdk.ts", (text) => matches(text, /version: "(.*)"/g), "correct it"],
+  ["src/coordinator/api/version.ts", (text) => matches(text, /VERSION = "(.*)"/g), "correct it"],
+  ["src/users/cell/sdk.ts", (text) => matches(text, /version: "(.*)"/g), "correct it"],
   [
     "docs/guides/make-a-table-claimable.md",
     (text) => matches(text, /leasehold-(\d+\.\d+\.\d+)\.tgz/g),
@@ -155,10 +155,12 @@ const newFormat: Item = (release) => {
           ?.length;
   if (before === undefined) return `formats/${previous}/tables.json lists no formats`;
   const added = release.formats.slice(before).map(({ release: version }) => version);
-  if (added.length > 1) return `src/core/formats.ts has ${added.length} new entries: leave one of them`;
+  if (added.length > 1)
+    return `src/coordinator/kernel/formats.ts has ${added.length} new entries: leave one of them`;
   return added.every((version) => version === release.version)
     ? undefined
-    : `the last entry of src/core/formats.ts names ${added.join()}: let it name ${release.version}`;
+    : `the last entry of src/coordinator/kernel/formats.ts names ${added.join()}: ` +
+        `let it name ${release.version}`;
 };
 
 /** By the names with which they are printed, the quick ones first. */

@@ -106,11 +106,16 @@ export function examplesOf(where: string, text: string): Example[] {
 
 /** The examples of the SDK's sources, and the samples of the pages that show its use. */
 export function allExamples(root: string): Example[] {
-  const sources = ["src/client", "src/cell", "src/router", "src/router-node", "src/testing"].flatMap(
-    (folder) =>
-      readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
-        .filter((name) => name.endsWith(".ts"))
-        .map((name) => posix.join(folder, name)),
+  const sources = [
+    "src/users/client",
+    "src/users/cell",
+    "src/users/router",
+    "src/users/router-node",
+    "src/users/testing",
+  ].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".ts"))
+      .map((name) => posix.join(folder, name)),
   );
   const pages = [
     "README.md",

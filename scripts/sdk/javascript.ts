@@ -23,7 +23,7 @@ export async function buildJavascript(
     platform: "neutral",
     target: "es2022",
     mainFields: ["module", "main"],
-    plugins: [peersOf(join(root, "src/cell/"))],
+    plugins: [peersOf(join(root, "src/users/cell/"))],
     external: ["node:*"],
     // THIRD_PARTY_LICENSES.md has the licences.
     legalComments: "none",

@@ -1,5 +1,5 @@
 /** The program `leasehold`. */
-import { onStopSignal } from "../../scripts/on-stop-signal.ts";
+import { onStopSignal } from "../hosts/workerd/on-stop-signal.ts";
 import { processIo } from "./framework/process-io.ts";
 import { runCommandLine } from "./framework/run-command-line.ts";
 

@@ -10,7 +10,7 @@ import { fill } from "../../bench/growth/fill.ts";
 import { LeasePages } from "../../bench/growth/lease-pages.ts";
 import { NumberedNames, outstandingNames, storedNames } from "../../bench/growth/numbered-names.ts";
 import { variantOf } from "../../bench/growth/variants.ts";
-import { startCoordinator, type Coordinator } from "../../scripts/coordinator.ts";
+import { startCoordinator, type Coordinator } from "../../src/hosts/workerd/coordinator.ts";
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "leasehold-growth-test-"));

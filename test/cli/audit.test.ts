@@ -1,6 +1,6 @@
 /** `leasehold audit`: what the other commands leave behind. */
 import { expect, test } from "vitest";
-import { auditActions } from "../../src/core/audit.ts";
+import { auditActions } from "../../src/coordinator/capabilities/audit/audit.ts";
 import { create, startCommandLine, type CommandLine } from "./command-line.ts";
 
 interface Entry {

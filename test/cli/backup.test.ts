@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, renameSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { Bucket } from "../../src/client/index.ts";
+import type { Bucket } from "../../src/users/client/index.ts";
 import { readBackup } from "../../src/cli/backup/read-backup.ts";
 import { claim, create, startCommandLine, type CommandLine } from "./command-line.ts";
 

@@ -1,6 +1,6 @@
 /** `leasehold bench`: it measures, is bounded, and leaves no names behind. */
 import { expect, test } from "vitest";
-import { createClient } from "../../src/client/index.ts";
+import { createClient } from "../../src/users/client/index.ts";
 import { create, startCommandLine, type CommandLine } from "./command-line.ts";
 
 interface Document {

@@ -6,12 +6,12 @@ import { onTestFinished } from "vitest";
 import { runCommandLine } from "../../src/cli/framework/run-command-line.ts";
 import type { ExitCode } from "../../src/cli/framework/exit-codes.ts";
 import type { Io } from "../../src/cli/framework/io.ts";
-import { createClient, type Client } from "../../src/client/index.ts";
+import { createClient, type Client } from "../../src/users/client/index.ts";
 import {
   startTestCoordinator,
   type TestCoordinator,
   type TestCoordinatorOptions,
-} from "../../src/testing/index.ts";
+} from "../../src/users/testing/index.ts";
 
 export interface Ran {
   code: ExitCode;

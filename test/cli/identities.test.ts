@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { startCommandLine, type CommandLine } from "./command-line.ts";
-import { Authority } from "../grpc/certificates.ts";
+import { Authority } from "../hosts/grpc/certificates.ts";
 
 const issuer = {
   name: "forge",

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { Authority } from "../grpc/certificates.ts";
+import { Authority } from "../hosts/grpc/certificates.ts";
 import { spoil, startCommandLine, type CommandLine, type Ran } from "./command-line.ts";
 
 const idOf = ({ err }: Ran): string => /^Key (\S+) is valid/m.exec(err)?.[1] ?? "";

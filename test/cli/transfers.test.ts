@@ -1,6 +1,6 @@
 /** `leasehold transfers`: plan, prepare, accept, verify, cut, abort, switch-back, finish, ls and show. */
 import { expect, test } from "vitest";
-import type { Transfer } from "../../src/client/index.ts";
+import type { Transfer } from "../../src/users/client/index.ts";
 import { create, spoil, startCommandLine, type CommandLine } from "./command-line.ts";
 
 const SCOPE = "9970";

@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
-import type { TypesDocument } from "../../src/core/types/document.ts";
+import type { TypesDocument } from "../../src/common/types/document.ts";
 import { startCommandLine, type CommandLine, type Ran } from "./command-line.ts";
 
 const set = (bucketTypes: TypesDocument["bucket_types"]): TypesDocument => ({

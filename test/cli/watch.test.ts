@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ChangesWatch } from "../../src/cli/watch/watch-changes.ts";
-import { fakeClient, problem } from "../client/fake.ts";
+import { fakeClient, problem } from "../users/client/fake.ts";
 import { claim, create, startCommandLine, type CommandLine, type RunOptions } from "./command-line.ts";
 
 type Step = () => unknown;

@@ -1,6 +1,6 @@
 /** `leasehold webhooks`. */
 import { expect, test } from "vitest";
-import type { Webhook } from "../../src/client/api-types.ts";
+import type { Webhook } from "../../src/users/client/api-types.ts";
 import { startCommandLine, type CommandLine, type Ran, type RunOptions } from "./command-line.ts";
 
 /** Its path is a secret, as with Slack. Nobody answers there. */

@@ -5,9 +5,9 @@ import { CellCrash } from "../../demo/cell-crash.ts";
 import { LocalDatabase } from "../../demo/local-database.ts";
 import { Random } from "../../demo/random.ts";
 import { CellCounts } from "../../demo/cell-counts.ts";
-import { ClientLeases } from "../../src/cell/remote-leases.ts";
-import { createClient, type Fetch } from "../../src/client/index.ts";
-import { leaseOf, problem, responseOf, unavailable, type Reply } from "../client/fake.ts";
+import { ClientLeases } from "../../src/users/cell/remote-leases.ts";
+import { createClient, type Fetch } from "../../src/users/client/index.ts";
+import { leaseOf, problem, responseOf, unavailable, type Reply } from "../users/client/fake.ts";
 
 const ada: Entry = { kind: "user", name: "Ada", routeId: 1, userId: 2 };
 const insert: Change = { batch: { creates: claimsOf(ada) }, apply: (database) => database.insert(ada) };

@@ -8,9 +8,9 @@ import { Queue } from "../../demo/queue.ts";
 import { Random } from "../../demo/random.ts";
 import { CellCounts } from "../../demo/cell-counts.ts";
 import { Witness } from "../../demo/witness.ts";
-import { ClientLeases } from "../../src/cell/remote-leases.ts";
-import { createClient, type Batch, type Fetch } from "../../src/client/index.ts";
-import { leaseOf, problem, responseOf, type Reply } from "../client/fake.ts";
+import { ClientLeases } from "../../src/users/cell/remote-leases.ts";
+import { createClient, type Batch, type Fetch } from "../../src/users/client/index.ts";
+import { leaseOf, problem, responseOf, type Reply } from "../users/client/fake.ts";
 
 const names: NameRequest[] = Array.from({ length: 60 }, (_, index) => ({
   name: `name-${index}`,

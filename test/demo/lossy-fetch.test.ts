@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { lossyFetch } from "../../demo/lossy-fetch.ts";
-import type { Fetch } from "../../src/client/index.ts";
+import type { Fetch } from "../../src/users/client/index.ts";
 
 const init = {
   method: "PUT",

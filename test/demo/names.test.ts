@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { keyOf, MAX_NAMES, makeWorkload, readNames } from "../../demo/names.ts";
-import { canonicalize } from "../../src/core/canonical/canonicalize.ts";
+import { canonicalize } from "../../src/common/canonical/canonicalize.ts";
 import { ruleOf } from "../support/types.ts";
 
 const all = await readNames();

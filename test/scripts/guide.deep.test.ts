@@ -13,12 +13,12 @@ import {
 import { homedir, tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { freePort } from "../../scripts/free-port.ts";
+import { freePort } from "../../src/hosts/workerd/free-port.ts";
 import { examplesOf } from "../../scripts/sdk/examples.ts";
 import { run } from "../../scripts/sdk/run.ts";
 import { isSkipped } from "../support/databases/available.ts";
 import { startPostgres } from "../support/databases/postgres.ts";
-import { Server } from "./server.ts";
+import { Server } from "../hosts/workerd/server.ts";
 
 const root = join(import.meta.dirname, "../..");
 const guide = readFileSync(join(root, "docs/guides/make-a-table-claimable.md"), "utf8");

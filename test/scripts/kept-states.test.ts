@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { v4 as newUuid } from "uuid";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { Hmac } from "../../src/auth/hmac.ts";
-import { makeKey } from "../../src/auth/key.ts";
+import { Hmac } from "../../src/coordinator/auth/hmac.ts";
+import { makeKey } from "../../src/coordinator/auth/key.ts";
 import {
   openProgram,
   PROGRAMS,

@@ -14,7 +14,13 @@ let folder: string;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "leasehold-proto-test-"));
-  for (const name of ["proto", "buf.yaml", "buf.gen.yaml", "src/wire/generated", "docs/concepts/names.md"])
+  for (const name of [
+    "proto",
+    "buf.yaml",
+    "buf.gen.yaml",
+    "src/coordinator/wire/generated",
+    "docs/concepts/names.md",
+  ])
     cpSync(join(root, name), join(folder, name), { recursive: true });
   onTestFinished(() => rmSync(folder, { recursive: true }));
 });

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { MAX_NAMES } from "../../demo/names.ts";
 import { renderConclusion } from "../../demo/report.ts";
 import manifest from "../../package.json" with { type: "json" };
-import { defaultLimits } from "../../src/core/limits.ts";
+import { defaultLimits } from "../../src/common/limits.ts";
 
 const root = join(import.meta.dirname, "../..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");

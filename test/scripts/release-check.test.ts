@@ -71,8 +71,8 @@ beforeEach(() => {
   writeFiles(root, {
     "package-lock.json": JSON.stringify({ version: "0.3.0", packages: { "": { version: "0.3.0" } } }),
     "openapi.json": JSON.stringify({ info: { version: "0.3.0" } }),
-    "src/http/version.ts": 'export const VERSION = "0.3.0";\n',
-    "src/cell/sdk.ts": 'export const SDK = { name: "leasehold", version: "0.3.0" } as const;\n',
+    "src/coordinator/api/version.ts": 'export const VERSION = "0.3.0";\n',
+    "src/users/cell/sdk.ts": 'export const SDK = { name: "leasehold", version: "0.3.0" } as const;\n',
     [GUIDE]: "leasehold-0.3.0.tgz\nleasehold-0.3.0.tgz\n",
     "CHANGELOG.md":
       "# Changelog\n\n## 0.3.0\n\n### For cell authors\n\n- a\n\n### For operators\n\n- This version\n" +
@@ -113,8 +113,13 @@ test.each([
   ["package-lock.json", "0.3.0", "0.2.0", "package-lock.json has 0.2.0: run `npm version"],
   ["package-lock.json", /0\.3\.0(?="}}})/, "0.2.0", "package-lock.json has 0.2.0"],
   ["openapi.json", "0.3.0", "0.2.0", "openapi.json has 0.2.0: run `npm run generate:openapi`"],
-  ["src/http/version.ts", "0.3.0", "0.2.0", "src/http/version.ts has 0.2.0: correct it"],
-  ["src/cell/sdk.ts", 'version: "0.3.0"', "", "src/cell/sdk.ts has no version: correct it"],
+  [
+    "src/coordinator/api/version.ts",
+    "0.3.0",
+    "0.2.0",
+    "src/coordinator/api/version.ts has 0.2.0: correct it",
+  ],
+  ["src/users/cell/sdk.ts", 'version: "0.3.0"', "", "src/users/cell/sdk.ts has no version: correct it"],
   [GUIDE, /0\.3\.0(?=\.tgz\n$)/, "0.2.0", "claimable.md has 0.2.0: correct it"],
 ])("another version in %s", async (path, from, to, fault) => {
   change(path, from, to);
@@ -176,10 +181,13 @@ test("formats that name another version, or several", async () => {
   const [first, second] = release.formats;
   if (first === undefined || second === undefined) throw new Error("there are fewer formats");
   release.formats = [first, { ...second, release: "0.4.0" }];
-  await expectFault(name, "the last entry of src/core/formats.ts names 0.4.0: let it name 0.3.0");
+  await expectFault(
+    name,
+    "the last entry of src/coordinator/kernel/formats.ts names 0.4.0: let it name 0.3.0",
+  );
   release.formats = [first, second, second];
   expect(await faults()).toMatchObject({
-    [name]: "src/core/formats.ts has 2 new entries: leave one of them",
+    [name]: "src/coordinator/kernel/formats.ts has 2 new entries: leave one of them",
   });
 });
 

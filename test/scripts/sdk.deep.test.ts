@@ -83,12 +83,12 @@ describe("the package", () => {
 describe("the build refuses", () => {
   const client: Entry = {
     name: "client",
-    source: "src/client/index.ts",
+    source: "src/users/client/index.ts",
     peers: [],
     bundles: [],
     runsOn: "any",
   };
-  const cell: Entry = { ...client, name: "cell", source: "src/cell/index.ts" };
+  const cell: Entry = { ...client, name: "cell", source: "src/users/cell/index.ts" };
 
   /** Makes a repository with one entry. */
   const repositoryOf = ({ source }: Entry, text: string): string => {

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { freePort } from "../../scripts/free-port.ts";
+import { freePort } from "../../src/hosts/workerd/free-port.ts";
 import { clientSize } from "../../scripts/sdk/client-size.ts";
 import { importSdk, leaseWithSdk, linkPeers, runProgram } from "../../scripts/sdk/consumer.ts";
 import { entries, entriesOf } from "../../scripts/sdk/entries.ts";

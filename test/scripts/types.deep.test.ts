@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { freePort } from "../../scripts/free-port.ts";
-import { leaseId, Server } from "./server.ts";
+import { freePort } from "../../src/hosts/workerd/free-port.ts";
+import { leaseId, Server } from "../hosts/workerd/server.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "leasehold-types-"));
 const servers: Server[] = [];

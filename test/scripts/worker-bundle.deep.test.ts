@@ -5,7 +5,7 @@ import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
-import { withoutSignalHandlers, workerdWrapper } from "../../scripts/workerd.ts";
+import { withoutSignalHandlers, workerdWrapper } from "../../src/hosts/workerd/workerd.ts";
 import { builtWorker, startModules } from "./built-worker.ts";
 
 const root = join(import.meta.dirname, "../..");

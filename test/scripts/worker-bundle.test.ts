@@ -45,10 +45,10 @@ test("the wire, the console, the docs and their libraries are in modules that ru
   const lazy = sourcesOf(names.filter((name) => !startNames.has(name)));
   const started = sourcesOf(names.filter((name) => startNames.has(name)));
   const parts = [
-    "src/wire",
-    "src/console",
-    "src/http/docs",
-    "src/auth/certificates",
+    "src/coordinator/wire",
+    "src/coordinator/console",
+    "src/coordinator/api/docs",
+    "src/coordinator/auth/certificates",
     "@bufbuild/protobuf",
     "@connectrpc/connect",
     "@peculiar/asn1-x509",

@@ -1,8 +1,8 @@
 import { v4 as newUuid } from "uuid";
-import { deploymentOf } from "../../src/http/deployment.ts";
-import { FairShares } from "../../src/http/fair-shares.ts";
-import type { Env } from "../../src/env.ts";
-import { wallClock } from "../../src/runtime.ts";
+import { deploymentOf } from "../../src/coordinator/isolate/deployment.ts";
+import { FairShares } from "../../src/coordinator/api/fair-shares.ts";
+import type { Env } from "../../src/coordinator/env.ts";
+import { wallClock } from "../../src/coordinator/runtime.ts";
 import type { Client } from "./conformance/client.ts";
 
 const LARGE = 20;

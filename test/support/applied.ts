@@ -1,5 +1,5 @@
-import type { Result } from "../../src/core/refusal.ts";
-import type { CellStatus, Envelope } from "../../src/core/messages.ts";
+import type { Result } from "../../src/coordinator/kernel/refusal.ts";
+import type { CellStatus, Envelope } from "../../src/coordinator/kernel/messages.ts";
 
 /** A ledger, or a stub of one. */
 interface StatusPeer {

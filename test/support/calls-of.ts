@@ -1,5 +1,5 @@
-import type { Envelope } from "../../src/core/messages.ts";
-import { defineMethods, type Calls, type MethodList } from "../../src/core/method.ts";
+import type { Envelope } from "../../src/coordinator/kernel/messages.ts";
+import { defineMethods, type Calls, type MethodList } from "../../src/coordinator/kernel/method.ts";
 
 type Send = (method: string, message: Envelope) => Promise<unknown>;
 

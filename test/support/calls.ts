@@ -1,6 +1,6 @@
 /** Calls to the core in a cluster, and the expected answers. */
 import { expect } from "vitest";
-import type { Exchange, Outcome } from "../../src/core/messages.ts";
+import type { Exchange, Outcome } from "../../src/coordinator/kernel/messages.ts";
 import type { Call, Cluster } from "./cluster.ts";
 import { beginRequest, decideRequest } from "./ops.ts";
 

@@ -1,6 +1,6 @@
-import { patientClient } from "../../src/cell/conformance/patience.ts";
-import { createClient, type Client } from "../../src/client/client.ts";
-import type { TestCoordinator } from "../../src/testing/index.ts";
+import { patientClient } from "../../src/users/cell/conformance/patience.ts";
+import { createClient, type Client } from "../../src/users/client/client.ts";
+import type { TestCoordinator } from "../../src/users/testing/index.ts";
 
 /** The client of a cell that calls a coordinator in memory. */
 export const clientOf = (coordinator: TestCoordinator, cell = "1"): Client =>

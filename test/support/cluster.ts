@@ -1,15 +1,20 @@
 import { HOLDS } from "./holds.ts";
 import { DatabaseSync } from "node:sqlite";
-import { Directory } from "../../src/core/directory/directory.ts";
-import { directoryMethods, ledgerMethods, type Peers, shardMethods } from "../../src/core/methods.ts";
-import { Ledger } from "../../src/core/ledger/ledger.ts";
-import { defaultLimits, type Limits } from "../../src/core/limits.ts";
-import type { Envelope, OperatorCall } from "../../src/core/messages.ts";
-import type { Calls, MethodList } from "../../src/core/method.ts";
-import { placementOf } from "../../src/core/placement.ts";
-import type { Ports } from "../../src/core/ports.ts";
-import { Shard } from "../../src/core/shard/shard.ts";
-import type { Answer } from "../../src/objects/interceptor.ts";
+import { Directory } from "../../src/coordinator/kernel/directory/directory.ts";
+import {
+  directoryMethods,
+  ledgerMethods,
+  type Peers,
+  shardMethods,
+} from "../../src/coordinator/kernel/methods.ts";
+import { Ledger } from "../../src/coordinator/kernel/ledger/ledger.ts";
+import { defaultLimits, type Limits } from "../../src/common/limits.ts";
+import type { Envelope, OperatorCall } from "../../src/coordinator/kernel/messages.ts";
+import type { Calls, MethodList } from "../../src/coordinator/kernel/method.ts";
+import { placementOf } from "../../src/coordinator/kernel/placement.ts";
+import type { Ports } from "../../src/coordinator/kernel/ports.ts";
+import { Shard } from "../../src/coordinator/kernel/shard/shard.ts";
+import type { Answer } from "../../src/coordinator/objects/interceptor.ts";
 import { callsOf } from "./calls-of.ts";
 import { copied } from "./copied.ts";
 import { NodeSql } from "./node-sql.ts";

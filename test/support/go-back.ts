@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { Outcome } from "../../src/core/messages.ts";
+import type { Outcome } from "../../src/coordinator/kernel/messages.ts";
 import { no } from "./calls.ts";
 import type { Cluster } from "./cluster.ts";
 import { beginRequest, decideRequest, type OpSpec } from "./ops.ts";

@@ -1,9 +1,13 @@
 import { tableOf } from "./holds.ts";
-import type { Growth, GrowthProgress, GrowthStep } from "../../src/core/growth/messages.ts";
-import type { LookupAnswer } from "../../src/core/messages.ts";
-import { placementOf, shardOf, shardsOf } from "../../src/core/placement.ts";
-import { ok, type Result } from "../../src/core/refusal.ts";
-import type { GrowthDriver } from "../../src/projections/growth-driver.ts";
+import type {
+  Growth,
+  GrowthProgress,
+  GrowthStep,
+} from "../../src/coordinator/capabilities/growth/messages.ts";
+import type { LookupAnswer } from "../../src/coordinator/kernel/messages.ts";
+import { placementOf, shardOf, shardsOf } from "../../src/coordinator/kernel/placement.ts";
+import { ok, type Result } from "../../src/coordinator/kernel/refusal.ts";
+import type { GrowthDriver } from "../../src/coordinator/capabilities/growth/edge/growth-driver.ts";
 import type { Cluster } from "./cluster.ts";
 import { keyOf, operator } from "./ops.ts";
 

@@ -1,8 +1,13 @@
-import type { Sql } from "../../src/core/ports.ts";
-import { FIRST_HOLD } from "../../src/core/shard/held-names.ts";
-import { itemsOf, nameOf, textOf, type StoredEntry } from "../../src/core/shard/hold-entries.ts";
-import { bucketText, type HoldRow } from "../../src/core/shard/rows.ts";
-import { ShardLog } from "../../src/core/shard/shard-log.ts";
+import type { Sql } from "../../src/coordinator/kernel/ports.ts";
+import { FIRST_HOLD } from "../../src/coordinator/kernel/shard/held-names.ts";
+import {
+  itemsOf,
+  nameOf,
+  textOf,
+  type StoredEntry,
+} from "../../src/coordinator/kernel/shard/hold-entries.ts";
+import { bucketText, type HoldRow } from "../../src/coordinator/kernel/shard/rows.ts";
+import { ShardLog } from "../../src/coordinator/kernel/shard/shard-log.ts";
 import type { Cluster } from "./cluster.ts";
 import { privatePath } from "./private-fields.ts";
 import { bucketType } from "./types.ts";

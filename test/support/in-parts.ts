@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import { inPart, PartTables } from "../../src/node-host/part-tables.ts";
+import { inPart, PartTables } from "../../src/hosts/node/part-tables.ts";
 
 const PARTS = ["cell-1", "cell-2"] as const;
 /** Statements about no table of an object. */

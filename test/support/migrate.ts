@@ -1,5 +1,5 @@
-import type { Sql } from "../../src/core/ports.ts";
-import { Tables, type Steps } from "../../src/core/tables.ts";
+import type { Sql } from "../../src/coordinator/kernel/ports.ts";
+import { Tables, type Steps } from "../../src/coordinator/kernel/tables.ts";
 import { VirtualClock } from "./virtual-clock.ts";
 
 /** Makes the tables of an object without the object. */

@@ -6,7 +6,7 @@ const FIRST = /^CREATE TABLE IF NOT EXISTS meta /;
 
 /**
  * Throws on a write outside of a transaction. Such a write has no name, so no test would inject a fault there
- * (src/core/write-points.ts).
+ * (src/coordinator/kernel/write-points.ts).
  */
 export function checkNamed(statement: string, isInTransaction: boolean): void {
   if (isInTransaction || /^\s*select/i.test(statement) || FIRST.test(statement)) return;

@@ -1,5 +1,5 @@
-import type { Operator } from "../../src/core/messages.ts";
-import { canonicalize } from "../../src/core/canonical/canonicalize.ts";
+import type { Operator } from "../../src/coordinator/kernel/messages.ts";
+import { canonicalize } from "../../src/common/canonical/canonicalize.ts";
 import type {
   BeginRequest,
   BucketKey,
@@ -9,9 +9,9 @@ import type {
   Op,
   OpKind,
   Outcome,
-} from "../../src/core/messages.ts";
-import { FORMAT, type Stamp } from "../../src/core/formats.ts";
-import { shardOf, shardsOf } from "../../src/core/placement.ts";
+} from "../../src/coordinator/kernel/messages.ts";
+import { FORMAT, type Stamp } from "../../src/coordinator/kernel/formats.ts";
+import { shardOf, shardsOf } from "../../src/coordinator/kernel/placement.ts";
 import {
   bucketType,
   ruleOf,

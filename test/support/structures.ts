@@ -13,7 +13,7 @@ import {
   type Program,
   type TSType,
 } from "oxc-parser";
-import { limitTable, type LimitName } from "../../src/core/limits.ts";
+import { limitTable, type LimitName } from "../../src/common/limits.ts";
 
 const root = join(import.meta.dirname, "../../src");
 

@@ -1,8 +1,8 @@
-import type { CanonicalRule } from "../../src/core/canonical/rule.ts";
-import type { Source, Subject } from "../../src/core/messages.ts";
-import { typesOf } from "../../src/core/types/document.ts";
-import { gitlabTypes } from "../../src/core/types/gitlab.ts";
-import { Types, type TypeKind } from "../../src/core/types/types.ts";
+import type { CanonicalRule } from "../../src/common/canonical/rule.ts";
+import type { Source, Subject } from "../../src/coordinator/kernel/messages.ts";
+import { typesOf } from "../../src/common/types/document.ts";
+import { gitlabTypes } from "../../src/common/types/gitlab.ts";
+import { Types, type TypeKind } from "../../src/common/types/types.ts";
 
 const read = typesOf(gitlabTypes);
 if (!read.ok) throw new Error(read.refusal.detail);

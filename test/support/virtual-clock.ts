@@ -1,4 +1,4 @@
-import type { Clock } from "../../src/core/ports.ts";
+import type { Clock } from "../../src/coordinator/kernel/ports.ts";
 
 /**
  * A clock whose time passes only when nothing else can happen. A test over an hour of virtual time takes no

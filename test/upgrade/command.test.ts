@@ -3,7 +3,7 @@ import { expect, test, vi } from "vitest";
 import { startCommandLine, type CommandLine } from "../cli/command-line.ts";
 import { runVersion } from "./next-formats.ts";
 
-vi.mock("../../src/core/formats.ts", async (original) => {
+vi.mock("../../src/coordinator/kernel/formats.ts", async (original) => {
   const { formats } = await import("./next-formats.ts");
   return Object.defineProperties(
     { ...(await original<object>()) },

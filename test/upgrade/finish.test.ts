@@ -1,16 +1,16 @@
 /** An upgrade from its first part to its end, with a made-up next format. */
 import { randomBytes } from "node:crypto";
 import { expect, onTestFinished, test, vi } from "vitest";
-import type { Stamp } from "../../src/core/formats.ts";
-import type * as contract from "../../src/http/contract/growth-routes.ts";
-import { Host } from "../../src/node-host/host.ts";
-import { MemoryStore } from "../../src/node-host/object-store.ts";
-import { SqliteDatabase } from "../../src/node-host/sqlite-database.ts";
-import { TestClock } from "../../src/testing/clock.ts";
-import { makeKeys } from "../../src/testing/keys.ts";
+import type { Stamp } from "../../src/coordinator/kernel/formats.ts";
+import type * as contract from "../../src/coordinator/capabilities/growth/edge/routes.ts";
+import { Host } from "../../src/hosts/node/host.ts";
+import { MemoryStore } from "../../src/hosts/node/object-store.ts";
+import { SqliteDatabase } from "../../src/hosts/node/sqlite-database.ts";
+import { TestClock } from "../../src/users/testing/clock.ts";
+import { makeKeys } from "../../src/users/testing/keys.ts";
 import { runVersion } from "./next-formats.ts";
 
-vi.mock("../../src/core/formats.ts", async (original) => {
+vi.mock("../../src/coordinator/kernel/formats.ts", async (original) => {
   const { formats } = await import("./next-formats.ts");
   return Object.defineProperties(
     { ...(await original<object>()) },
@@ -21,7 +21,7 @@ vi.mock("../../src/core/formats.ts", async (original) => {
 runVersion(2);
 
 // A route of the next version.
-vi.mock("../../src/http/contract/growth-routes.ts", async (original) => {
+vi.mock("../../src/coordinator/capabilities/growth/edge/routes.ts", async (original) => {
   const { growthRoutes } = await original<typeof contract>();
   return { growthRoutes: { ...growthRoutes, getGrowth: { ...growthRoutes.getGrowth, format: 2 } } };
 });

@@ -1,6 +1,6 @@
 let newest = 1;
 
-/** What replaces the exports of src/core/formats.ts of the same names. */
+/** What replaces the exports of src/coordinator/kernel/formats.ts of the same names. */
 export const formats = {
   get FORMAT() {
     return newest;

@@ -1,5 +1,5 @@
-import type { Synchronous } from "../../../src/core/ports.ts";
-import { objectPorts, type PortsOf } from "../../../src/objects/ports.ts";
+import type { Synchronous } from "../../../src/coordinator/kernel/ports.ts";
+import { objectPorts, type PortsOf } from "../../../src/coordinator/objects/ports.ts";
 import type { ObjectKind } from "../raw-counts.ts";
 import { counts } from "./counts.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { TypesDocument } from "leasehold/cell";
 import { createClient } from "leasehold/client";
 import { createRoutes, type Routes } from "leasehold/router";
-import { startCoordinator, type Coordinator } from "../../../scripts/coordinator.ts";
+import { startCoordinator, type Coordinator } from "../../../src/hosts/workerd/coordinator.ts";
 import { routerApp } from "../router/router.ts";
 import { HOST } from "../web/local.ts";
 import { listen } from "../web/listen.ts";

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { TypesDocument } from "leasehold/cell";
 import type { Client } from "leasehold/client";
-import { declareTypes, readTypesFile } from "../../../scripts/types-file.ts";
+import { declareTypes, readTypesFile } from "../../../src/cli/files/types-file.ts";
 import exampleTypes from "../leasehold.types.json" with { type: "json" };
 
 const EXAMPLE_FILE = join(import.meta.dirname, "../leasehold.types.json");

@@ -1,5 +1,5 @@
 import { Option, type Command } from "commander";
-import type { AuditEntry } from "../../client/index.ts";
+import type { AuditEntry } from "../../users/client/index.ts";
 import { cellId, duration, limitOption } from "../framework/arguments.ts";
 import { withExamples } from "../framework/example.ts";
 import type { Run } from "../framework/run.ts";

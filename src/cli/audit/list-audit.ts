@@ -1,10 +1,10 @@
-import type { AuditEntry, AuditOptions } from "../../client/index.ts";
+import type { AuditEntry, AuditOptions } from "../../users/client/index.ts";
 import { checkKeyId, pageSizeFor, type LimitOption } from "../framework/arguments.ts";
 import { usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { copyNote } from "../output/copy-note.ts";
 import { listResult, type Result } from "../output/result.ts";
-import { auditChanges, type AuditChange } from "../../status/audit-changes.ts";
+import { auditChanges, type AuditChange } from "../../common/status/audit-changes.ts";
 
 interface ListOptions extends LimitOption {
   cell?: string;

@@ -1,4 +1,4 @@
-import { isLeaseholdError, type Cell, type Client } from "../../client/index.ts";
+import { isLeaseholdError, type Cell, type Client } from "../../users/client/index.ts";
 import type { Context } from "../framework/context.ts";
 import { untilAnswered } from "./until-answered.ts";
 

@@ -1,5 +1,5 @@
 import { open, type FileHandle } from "node:fs/promises";
-import { toJson } from "../../text/escape.ts";
+import { toJson } from "../../common/text/escape.ts";
 import { sectionOf } from "./changed-claims.ts";
 import { fileLines } from "./file-lines.ts";
 import { headerOf, parseLine, type Header, type Line } from "./format.ts";

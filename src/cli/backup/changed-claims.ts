@@ -1,6 +1,6 @@
-import type { Bucket, Source, Subject } from "../../client/index.ts";
-import type { Change, ClaimRecord } from "../../client/api-types.ts";
-import { compareBytes, sourceOrder } from "../../core/source-order.ts";
+import type { Bucket, Source, Subject } from "../../users/client/index.ts";
+import type { Change, ClaimRecord } from "../../users/client/api-types.ts";
+import { compareBytes, sourceOrder } from "../../common/source-order.ts";
 import { damaged } from "./format.ts";
 
 /** A claim as the backup has it. */

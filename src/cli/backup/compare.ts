@@ -1,8 +1,8 @@
-import type { Client } from "../../client/index.ts";
-import { isLeaseholdError } from "../../client/index.ts";
-import { DigestSum } from "../../core/digest.ts";
+import type { Client } from "../../users/client/index.ts";
+import { isLeaseholdError } from "../../users/client/index.ts";
+import { DigestSum } from "../../common/digest.ts";
 import type { Io } from "../framework/io.ts";
-import { countOf } from "../../text/count-of.ts";
+import { countOf } from "../../common/text/count-of.ts";
 import { orderSources, sectionOf } from "./changed-claims.ts";
 import { otherCell } from "./deployment-cells.ts";
 import type { Backup } from "./read-backup.ts";

@@ -6,7 +6,7 @@ import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import { failureOf } from "../framework/failure.ts";
 import type { Result } from "../output/result.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { createWriter, reopenWriter, type BackupWriter, type Progress } from "./backup-writer.ts";
 import { compare } from "./compare.ts";
 import { DamagedBackupError } from "./format.ts";

@@ -1,4 +1,4 @@
-import type { Cell, Client } from "../../client/index.ts";
+import type { Cell, Client } from "../../users/client/index.ts";
 import type { Io } from "../framework/io.ts";
 import type { Header } from "./format.ts";
 import { untilAnswered } from "./until-answered.ts";

@@ -6,7 +6,7 @@ import type {
   Lease,
   ClaimRecord,
   TypeSet,
-} from "../../client/api-types.ts";
+} from "../../users/client/api-types.ts";
 import { CommandError } from "../framework/command-error.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 

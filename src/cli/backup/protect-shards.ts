@@ -1,5 +1,5 @@
-import { isLeaseholdError, type Part, type Reconciliation } from "../../client/index.ts";
-import { parsePositions } from "../../router/positions.ts";
+import { isLeaseholdError, type Part, type Reconciliation } from "../../users/client/index.ts";
+import { parsePositions } from "../../users/router/positions.ts";
 import { CommandError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { stat } from "node:fs/promises";
-import type { Cell, Key, Lease, TypeSet } from "../../client/index.ts";
-import type { Change, IdentitiesChange } from "../../client/api-types.ts";
-import { canonicalize } from "../../core/canonical/canonicalize.ts";
-import { DigestSum, digestWordsOf } from "../../core/digest.ts";
-import { typesOf } from "../../core/types/document.ts";
-import { Types } from "../../core/types/types.ts";
+import type { Cell, Key, Lease, TypeSet } from "../../users/client/index.ts";
+import type { Change, IdentitiesChange } from "../../users/client/api-types.ts";
+import { canonicalize } from "../../common/canonical/canonicalize.ts";
+import { DigestSum, digestWordsOf } from "../../common/digest.ts";
+import { typesOf } from "../../common/types/document.ts";
+import { Types } from "../../common/types/types.ts";
 import { messageOf, usageError } from "../framework/command-error.ts";
 import { ChangedClaims, claimOf, orderSources, sectionOf, type Claim } from "./changed-claims.ts";
 import { fileLines } from "./file-lines.ts";

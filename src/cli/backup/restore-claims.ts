@@ -1,6 +1,6 @@
-import type { Bucket, Client } from "../../client/index.ts";
-import { isLeaseholdError } from "../../client/index.ts";
-import type { Batch } from "../../client/api-types.ts";
+import type { Bucket, Client } from "../../users/client/index.ts";
+import { isLeaseholdError } from "../../users/client/index.ts";
+import type { Batch } from "../../users/client/api-types.ts";
 import type { Io } from "../framework/io.ts";
 import type { Claim } from "./changed-claims.ts";
 import { leaseIdOf } from "./lease-id.ts";

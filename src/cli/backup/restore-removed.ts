@@ -1,4 +1,4 @@
-import type { Cell, Client } from "../../client/index.ts";
+import type { Cell, Client } from "../../users/client/index.ts";
 import { approveRemoval } from "../cells/remove-cell.ts";
 import { callRoute } from "../connection/call-route.ts";
 import { CommandError } from "../framework/command-error.ts";

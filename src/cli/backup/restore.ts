@@ -1,4 +1,4 @@
-import type { Cell, Client } from "../../client/index.ts";
+import type { Cell, Client } from "../../users/client/index.ts";
 import { CommandError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
@@ -6,9 +6,9 @@ import type { Io } from "../framework/io.ts";
 import { fields } from "../output/table.ts";
 import type { Result } from "../output/result.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
-import { countOf } from "../../text/count-of.ts";
-import { escapeControls } from "../../text/escape.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { countOf } from "../../common/text/count-of.ts";
+import { escapeControls } from "../../common/text/escape.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { addCell } from "./add-cell.ts";
 import { compare, RANGES_PER_CALL, type Comparison } from "./compare.ts";
 import { endRestore, startRestore } from "../operations/call-operations.ts";

@@ -1,8 +1,8 @@
-import { isLeaseholdError } from "../../client/index.ts";
+import { isLeaseholdError } from "../../users/client/index.ts";
 import { CommandError, messageOf } from "../framework/command-error.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import type { Io } from "../framework/io.ts";
-import { durationText } from "../../text/duration.ts";
+import { durationText } from "../../common/text/duration.ts";
 
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 30_000;

@@ -1,5 +1,5 @@
-import type { ChangesPage, Client } from "../../client/index.ts";
-import { isLeaseholdError } from "../../client/index.ts";
+import type { ChangesPage, Client } from "../../users/client/index.ts";
+import { isLeaseholdError } from "../../users/client/index.ts";
 import { CommandError } from "../framework/command-error.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import type { Io } from "../framework/io.ts";

@@ -1,12 +1,12 @@
 import { randomInt } from "node:crypto";
-import type { Client } from "../../client/index.ts";
-import { createClient } from "../../client/index.ts";
+import type { Client } from "../../users/client/index.ts";
+import { createClient } from "../../users/client/index.ts";
 import { removeEmptyCell } from "../cells/remove-cell.ts";
 import { keyFactsOf } from "../connection/key-facts.ts";
 import { CommandError, usageError } from "../framework/command-error.ts";
 import { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 
 export interface BenchCell {
   id: string;

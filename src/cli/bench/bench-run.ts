@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { Batch, Bucket } from "../../client/index.ts";
+import type { Batch, Bucket } from "../../users/client/index.ts";
 
 /** The types of the names of a run. */
 export interface BenchTypes {

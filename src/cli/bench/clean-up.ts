@@ -1,4 +1,4 @@
-import { isLeaseholdError, type Client, type Source } from "../../client/index.ts";
+import { isLeaseholdError, type Client, type Source } from "../../users/client/index.ts";
 import { take } from "../output/result.ts";
 import { prefixOf, type BenchTypes } from "./bench-run.ts";
 

@@ -1,5 +1,5 @@
 import { v7 as newUuid } from "uuid";
-import { isLeaseholdError, type Client } from "../../client/index.ts";
+import { isLeaseholdError, type Client } from "../../users/client/index.ts";
 import type { Io } from "../framework/io.ts";
 import { createOf, type BenchTypes } from "./bench-run.ts";
 import { LatencyRecorder, type Latencies } from "./latencies.ts";

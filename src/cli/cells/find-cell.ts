@@ -1,4 +1,4 @@
-import type { Cell, Client } from "../../client/index.ts";
+import type { Cell, Client } from "../../users/client/index.ts";
 import { CommandError } from "../framework/command-error.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 

@@ -1,4 +1,4 @@
-import type { Cell } from "../../client/index.ts";
+import type { Cell } from "../../users/client/index.ts";
 import type { Context } from "../framework/context.ts";
 import { pageSizeFor, type LimitOption } from "../framework/arguments.ts";
 import { listResult, take, type Result } from "../output/result.ts";

@@ -1,6 +1,6 @@
-import { isLeaseholdError, type Client } from "../../client/index.ts";
-import type { ExportedClaims, Removal } from "../../client/api-types.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { isLeaseholdError, type Client } from "../../users/client/index.ts";
+import type { ExportedClaims, Removal } from "../../users/client/api-types.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { callRoute } from "../connection/call-route.ts";
 import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";

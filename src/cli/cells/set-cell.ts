@@ -2,9 +2,9 @@ import { CommandError, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import type { Result } from "../output/result.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
-import { escapeControls } from "../../text/escape.ts";
+import { escapeControls } from "../../common/text/escape.ts";
 import { findCell } from "./find-cell.ts";
 
 interface SetOptions extends ChangeOptions {

@@ -1,9 +1,9 @@
-import type { Cell } from "../../client/index.ts";
+import type { Cell } from "../../users/client/index.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
-import { cellLimitsOf, cellStatusOf, keyedCellsOf, type CellLimits } from "../../status/observed.ts";
-import { cellReasons } from "../../status/reasons.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { cellLimitsOf, cellStatusOf, keyedCellsOf, type CellLimits } from "../../common/status/observed.ts";
+import { cellReasons } from "../../common/status/reasons.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { fields } from "../output/table.ts";
 import { allKeys } from "../status/all-keys.ts";
 import { reportFields } from "../verify/report-fields.ts";

@@ -1,4 +1,4 @@
-import type { ClaimRecord as Claim } from "../../client/index.ts";
+import type { ClaimRecord as Claim } from "../../users/client/index.ts";
 import type { Column } from "../output/table.ts";
 
 /** The columns of claims, without the one that is the same in all rows of a list. */

@@ -1,7 +1,7 @@
-import type { Bucket } from "../../client/index.ts";
+import type { Bucket } from "../../users/client/index.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
-import { countOf } from "../../text/count-of.ts";
+import { countOf } from "../../common/text/count-of.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
 import { callRoute } from "../connection/call-route.ts";
 

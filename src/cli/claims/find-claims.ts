@@ -1,9 +1,9 @@
-import type { ClaimRecord as Claim } from "../../client/index.ts";
+import type { ClaimRecord as Claim } from "../../users/client/index.ts";
 import { pageSizeFor, type LimitOption } from "../framework/arguments.ts";
 import { callRoute } from "../connection/call-route.ts";
 import type { Context } from "../framework/context.ts";
 import { listResult, take, type Result } from "../output/result.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { claimColumns } from "./claim-columns.ts";
 
 interface Page {

@@ -1,10 +1,10 @@
-import type { Bucket, Client, ClaimRecord as Claim, Source } from "../../client/index.ts";
-import { PermissionDeniedError } from "../../client/index.ts";
+import type { Bucket, Client, ClaimRecord as Claim, Source } from "../../users/client/index.ts";
+import { PermissionDeniedError } from "../../users/client/index.ts";
 import { usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { pageSizeFor, type LimitOption } from "../framework/arguments.ts";
 import { listResult, take, type Result } from "../output/result.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { claimColumns } from "./claim-columns.ts";
 
 export interface RangeOptions {

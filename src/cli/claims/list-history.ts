@@ -1,4 +1,4 @@
-import type { Bucket, Period } from "../../client/index.ts";
+import type { Bucket, Period } from "../../users/client/index.ts";
 import { pageSizeFor, type LimitOption } from "../framework/arguments.ts";
 import type { Context } from "../framework/context.ts";
 import { listResult, type Result } from "../output/result.ts";

@@ -1,7 +1,7 @@
 /** What must be true before any check can say something about a rule. */
-import { NoAnswerError, type Api, type CellName, type Received } from "../../conformance/api.ts";
-import type { NameTypes } from "../../conformance/deployment.ts";
-import { describe } from "../../conformance/nonconformity.ts";
+import { NoAnswerError, type Api, type CellName, type Received } from "../../users/conformance/api.ts";
+import type { NameTypes } from "../../users/conformance/deployment.ts";
+import { describe } from "../../users/conformance/nonconformity.ts";
 import { CommandError, usageError } from "../framework/command-error.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import type { Tested } from "./read-keys.ts";

@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { Api, Slots, type CellName, type WebFetch } from "../../conformance/api.ts";
-import type { Check } from "../../conformance/check.ts";
-import { checks } from "../../conformance/checks/checks.ts";
-import { cleanUp, type CleanedUp } from "../../conformance/clean-up.ts";
-import { typesOf, type NameTypes } from "../../conformance/deployment.ts";
-import { runChecks } from "../../conformance/run-checks.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { Api, Slots, type CellName, type WebFetch } from "../../users/conformance/api.ts";
+import type { Check } from "../../users/conformance/check.ts";
+import { checks } from "../../users/conformance/checks/checks.ts";
+import { cleanUp, type CleanedUp } from "../../users/conformance/clean-up.ts";
+import { typesOf, type NameTypes } from "../../users/conformance/deployment.ts";
+import { runChecks } from "../../users/conformance/run-checks.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";

@@ -1,5 +1,5 @@
 import { readFile, stat } from "node:fs/promises";
-import type { CellName, Keys } from "../../conformance/api.ts";
+import type { CellName, Keys } from "../../users/conformance/api.ts";
 import { keyFactsOf } from "../connection/key-facts.ts";
 import { checkKey, findTarget, findUrl } from "../connection/target.ts";
 import { messageOf, usageError } from "../framework/command-error.ts";

@@ -1,9 +1,9 @@
-import { byRule, compareRules, type RuleResult } from "../../conformance/by-rule.ts";
-import type { Check } from "../../conformance/check.ts";
-import type { NameTypes } from "../../conformance/deployment.ts";
-import type { CheckResult, RunReport } from "../../conformance/run-checks.ts";
-import { escapeLines } from "../../text/escape.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { byRule, compareRules, type RuleResult } from "../../users/conformance/by-rule.ts";
+import type { Check } from "../../users/conformance/check.ts";
+import type { NameTypes } from "../../users/conformance/deployment.ts";
+import type { CheckResult, RunReport } from "../../users/conformance/run-checks.ts";
+import { escapeLines } from "../../common/text/escape.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { exitCodes, type ExitCode } from "../framework/exit-codes.ts";
 import type { Result } from "../output/result.ts";
 import type { Style } from "../output/style.ts";

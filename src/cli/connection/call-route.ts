@@ -1,5 +1,5 @@
-import { errorOf } from "../../client/errors.ts";
-import { readProblem } from "../../client/problem.ts";
+import { errorOf } from "../../users/client/errors.ts";
+import { readProblem } from "../../users/client/problem.ts";
 import type { Context } from "../framework/context.ts";
 import type { RawRequest } from "./send.ts";
 

@@ -1,4 +1,4 @@
-import { isLeaseholdError } from "../../client/index.ts";
+import { isLeaseholdError } from "../../users/client/index.ts";
 import { CommandError, messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";

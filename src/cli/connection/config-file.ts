@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { messageOf, usageError } from "../framework/command-error.ts";
 import type { Io } from "../framework/io.ts";
-import { shellWord } from "../../text/shell-word.ts";
+import { shellWord } from "../../common/text/shell-word.ts";
 
 /** A deployment with the key to it. */
 export interface SavedContext {

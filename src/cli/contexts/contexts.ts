@@ -3,9 +3,9 @@ import { keyFactsOf } from "../connection/key-facts.ts";
 import { CommandError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
-import { durationText } from "../../text/duration.ts";
+import { durationText } from "../../common/text/duration.ts";
 import { listResult, type Result } from "../output/result.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { confirm } from "../safety/confirm.ts";
 
 export async function listContexts({ io }: Context): Promise<Result> {

@@ -7,7 +7,7 @@ import {
 } from "../connection/config-file.ts";
 import { usageError } from "../framework/command-error.ts";
 import type { Io } from "../framework/io.ts";
-import { escapeControls } from "../../text/escape.ts";
+import { escapeControls } from "../../common/text/escape.ts";
 
 interface Saved {
   /** Undefined: it was not saved. */

@@ -1,14 +1,14 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { readTypesFile } from "../../../scripts/types-file.ts";
+import { readTypesFile } from "../files/types-file.ts";
 import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import { untilAborted } from "../framework/until-aborted.ts";
 import type { Context } from "../framework/context.ts";
 import { printResult } from "../output/print.ts";
 import type { Result } from "../output/result.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { fields } from "../output/table.ts";
 import { findContext, forgetContext, saveContext } from "./dev-context.ts";
 import { readSeeds, seedNames, type Seeded } from "./seed-names.ts";

@@ -1,5 +1,5 @@
 import { readFile, stat } from "node:fs/promises";
-import type { Batch, Bucket, Client } from "../../client/index.ts";
+import type { Batch, Bucket, Client } from "../../users/client/index.ts";
 import { messageOf, usageError } from "../framework/command-error.ts";
 import { DEV_CELLS } from "./start-server.ts";
 

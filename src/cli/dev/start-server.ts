@@ -1,10 +1,10 @@
-import type { Standalone } from "../../standalone/server.ts";
-import type { TypesDocument } from "../../core/types/document.ts";
-import { declareTypes } from "../../../scripts/types-file.ts";
-import { createClient, type Client } from "../../client/index.ts";
+import type { Standalone } from "../../hosts/standalone/server.ts";
+import type { TypesDocument } from "../../common/types/document.ts";
+import { declareTypes } from "../files/types-file.ts";
+import { createClient, type Client } from "../../users/client/index.ts";
 import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
-import { escapeControls } from "../../text/escape.ts";
+import { escapeControls } from "../../common/text/escape.ts";
 
 /** The cells that a coordinator for developers has. */
 export const DEV_CELLS: readonly string[] = ["1", "2", "3"];
@@ -48,7 +48,7 @@ export function checkNode(version = process.versions.node): void {
  */
 export async function startServer({ port, stateFolder, types, log }: ServerOptions): Promise<DevServer> {
   checkNode();
-  const { startStandalone } = await import("../../standalone/server.ts");
+  const { startStandalone } = await import("../../hosts/standalone/server.ts");
   // SQLite makes its files with the process's mask. Only this user may read them.
   const mask = process.umask(0o077);
   // As in the runtime of Workers, a promise that fails with nobody waiting for it ends nothing.

@@ -1,12 +1,12 @@
-import { isLeaseholdError, type Cell } from "../../client/index.ts";
-import { originOf } from "../../router/lookups/origin.ts";
+import { isLeaseholdError, type Cell } from "../../users/client/index.ts";
+import { originOf } from "../../users/router/lookups/origin.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { sharedAddressesOf } from "../../status/shared-addresses.ts";
-import { driftOf, hasDrift, isSilent } from "../../status/health.ts";
+import { sharedAddressesOf } from "../../common/status/shared-addresses.ts";
+import { driftOf, hasDrift, isSilent } from "../../common/status/health.ts";
 import { take } from "../output/result.ts";
-import { cellsText } from "../../text/cells-text.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { cellsText } from "../../common/text/cells-text.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { fail, ok, warn, type Check } from "./check.ts";
 
 const MAX_CELLS = 1_000;

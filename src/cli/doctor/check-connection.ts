@@ -3,7 +3,7 @@ import { isLoopback } from "../connection/loopback.ts";
 import { bodyOf, type RawAnswer } from "../connection/send.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { durationText } from "../../text/duration.ts";
+import { durationText } from "../../common/text/duration.ts";
 import { fail, ok, warn, type Check } from "./check.ts";
 
 interface Connection {

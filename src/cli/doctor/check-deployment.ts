@@ -1,11 +1,11 @@
-import { isLeaseholdError } from "../../client/index.ts";
+import { isLeaseholdError } from "../../users/client/index.ts";
 import { bodyOf } from "../connection/send.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { durationText } from "../../text/duration.ts";
-import { countOf } from "../../text/count-of.ts";
+import { durationText } from "../../common/text/duration.ts";
+import { countOf } from "../../common/text/count-of.ts";
 import { take } from "../output/result.ts";
-import { APPLY_MIGRATIONS } from "../../status/reasons.ts";
+import { APPLY_MIGRATIONS } from "../../common/status/reasons.ts";
 import { fail, ok, warn, type Check } from "./check.ts";
 
 /** The cron runs every minute. */

@@ -1,5 +1,5 @@
 import type { Context } from "../framework/context.ts";
-import { countOf } from "../../text/count-of.ts";
+import { countOf } from "../../common/text/count-of.ts";
 import { fail, ok, warn, type Check } from "./check.ts";
 
 /** The alert LeaseholdShardHoldsFilling has the same bound. */

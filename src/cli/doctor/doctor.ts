@@ -4,7 +4,7 @@ import { messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import { VERSION } from "../framework/version.ts";
-import { escapeControls } from "../../text/escape.ts";
+import { escapeControls } from "../../common/text/escape.ts";
 import { table } from "../output/table.ts";
 import type { Result } from "../output/result.ts";
 import { checkCells } from "./check-cells.ts";

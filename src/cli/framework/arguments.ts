@@ -1,6 +1,6 @@
 /** Readers of flags and arguments. Commander shows what they throw, and the command ends with 2. */
 import { InvalidArgumentError, Option } from "commander";
-import { durationText, secondsOf } from "../../text/duration.ts";
+import { durationText, secondsOf } from "../../common/text/duration.ts";
 import { usageError } from "./command-error.ts";
 
 export const wholeNumber =

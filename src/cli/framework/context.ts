@@ -1,4 +1,4 @@
-import { createClient, type Client } from "../../client/index.ts";
+import { createClient, type Client } from "../../users/client/index.ts";
 import { send, type RawAnswer, type RawRequest } from "../connection/send.ts";
 import { findTarget, type Target, type TargetOptions } from "../connection/target.ts";
 import type { Format } from "../output/print.ts";

@@ -1,6 +1,6 @@
 import { CommanderError } from "commander";
-import { isLeaseholdError, type LeaseholdError } from "../../client/index.ts";
-import { escapeControls } from "../../text/escape.ts";
+import { isLeaseholdError, type LeaseholdError } from "../../users/client/index.ts";
+import { escapeControls } from "../../common/text/escape.ts";
 import { CommandError, messageOf } from "./command-error.ts";
 import { exitCodes, type ExitCode } from "./exit-codes.ts";
 import { ClosedOutputError } from "./io.ts";

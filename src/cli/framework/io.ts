@@ -1,4 +1,4 @@
-import type { Fetch } from "../../client/index.ts";
+import type { Fetch } from "../../users/client/index.ts";
 
 /** Everything that a command uses of the process it runs in. */
 export interface Io {

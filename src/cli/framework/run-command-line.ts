@@ -1,5 +1,5 @@
 import { printNextSteps } from "../output/print.ts";
-import { escapeLines, toJson } from "../../text/escape.ts";
+import { escapeLines, toJson } from "../../common/text/escape.ts";
 import { buildProgram } from "./program.ts";
 import { exitCodes, type ExitCode } from "./exit-codes.ts";
 import { failureOf, type Failure } from "./failure.ts";

@@ -1,6 +1,6 @@
-import { readAuthorities, readTls } from "../../../scripts/tls-files.ts";
-import type { GrpcTls } from "../../grpc/grpc-server.ts";
-import { httpSend } from "../../grpc/http-send.ts";
+import { readAuthorities, readTls } from "../../hosts/workerd/tls-files.ts";
+import type { GrpcTls } from "../../hosts/grpc/grpc-server.ts";
+import { httpSend } from "../../hosts/grpc/http-send.ts";
 import { keyFactsOf } from "../connection/key-facts.ts";
 import { findUrl, findUrlAndKey } from "../connection/target.ts";
 import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
@@ -31,7 +31,7 @@ export async function grpc(context: Context, options: GrpcCommandOptions): Promi
   const { coordinator, key } = await upstreamOf(context, tls);
   const { host, port } = options;
   // No other command needs it.
-  const { GrpcServer } = await import("../../grpc/grpc-server.ts");
+  const { GrpcServer } = await import("../../hosts/grpc/grpc-server.ts");
   const listening = GrpcServer.listen({
     host,
     port,

@@ -1,4 +1,4 @@
-import type { Send } from "../../grpc/send.ts";
+import type { Send } from "../../hosts/grpc/send.ts";
 
 /**
  * Sends calls to the coordinator. With a key of the role `bridge`, a call whose client has a certificate and

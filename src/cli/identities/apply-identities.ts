@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { readJsonFile } from "../../../scripts/json-file.ts";
-import type { Client, IdentitiesPlan } from "../../client/index.ts";
-import type { IdentitiesChange } from "../../client/api-types.ts";
-import { escapeControls } from "../../text/escape.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { readJsonFile } from "../files/json-file.ts";
+import type { Client, IdentitiesPlan } from "../../users/client/index.ts";
+import type { IdentitiesChange } from "../../users/client/api-types.ts";
+import { escapeControls } from "../../common/text/escape.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";

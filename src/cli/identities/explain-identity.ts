@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
-import type { IdentityQuestion } from "../../client/api-types.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import type { IdentityQuestion } from "../../users/client/api-types.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";

@@ -5,7 +5,7 @@ import {
   type CredentialUse,
   type IdentitySet,
   type Key,
-} from "../../client/index.ts";
+} from "../../users/client/index.ts";
 
 export const credentialKinds = ["authority", "issuer", "key", "certificate", "token"] as const;
 

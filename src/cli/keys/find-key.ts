@@ -1,4 +1,4 @@
-import type { Client, Key } from "../../client/index.ts";
+import type { Client, Key } from "../../users/client/index.ts";
 
 /** Undefined: the key is not listed, as keys that were made offline. */
 export async function findKey(client: Client, id: string): Promise<Key | undefined> {

@@ -1,5 +1,5 @@
-import { durationText } from "../../text/duration.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { durationText } from "../../common/text/duration.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import type { LimitOption } from "../framework/arguments.ts";
 import type { Context } from "../framework/context.ts";

@@ -1,9 +1,9 @@
-import type { MintedKey, NewKey } from "../../client/index.ts";
+import type { MintedKey, NewKey } from "../../users/client/index.ts";
 import { usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
-import { durationText } from "../../text/duration.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { durationText } from "../../common/text/duration.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 
 interface MintOptions {
   role: NewKey["role"];

@@ -1,10 +1,10 @@
-import type { Key } from "../../client/index.ts";
+import type { Key } from "../../users/client/index.ts";
 import { keyFactsOf } from "../connection/key-facts.ts";
 import { checkKeyId } from "../framework/arguments.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
-import { commandLine } from "../../text/shell-word.ts";
-import { escapeControls } from "../../text/escape.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
+import { escapeControls } from "../../common/text/escape.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
 import { findKey } from "./find-key.ts";
 

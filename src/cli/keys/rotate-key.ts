@@ -3,7 +3,7 @@ import { CommandError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import type { Result } from "../output/result.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { findKey } from "./find-key.ts";
 import { mintedResult, wouldMint } from "./mint-key.ts";
 

@@ -1,10 +1,10 @@
-import type { Client, Lease, StaleLease, StalePage } from "../../client/index.ts";
+import type { Client, Lease, StaleLease, StalePage } from "../../users/client/index.ts";
 import type { Context } from "../framework/context.ts";
 import { pageSizeFor, type LimitOption } from "../framework/arguments.ts";
-import { durationText } from "../../text/duration.ts";
+import { durationText } from "../../common/text/duration.ts";
 import { copyNote } from "../output/copy-note.ts";
 import { listResult, take, type Result } from "../output/result.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 
 interface ListOptions extends LimitOption {
   cell?: string;

@@ -1,5 +1,5 @@
-import { isLeaseholdError, type Client, type Lease } from "../../client/index.ts";
-import { adviceOn } from "../../status/lease-advice.ts";
+import { isLeaseholdError, type Client, type Lease } from "../../users/client/index.ts";
+import { adviceOn } from "../../common/status/lease-advice.ts";
 
 /**
  * Says what the cell reported last, because a cell that is alive decides its leases itself, and how to

@@ -1,8 +1,8 @@
-import type { Lease } from "../../client/index.ts";
+import type { Lease } from "../../users/client/index.ts";
 import type { Context } from "../framework/context.ts";
-import { durationText } from "../../text/duration.ts";
+import { durationText } from "../../common/text/duration.ts";
 import type { Result } from "../output/result.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import type { Style } from "../output/style.ts";
 import { fields, table } from "../output/table.ts";
 import { readAdvice } from "./read-advice.ts";

@@ -6,7 +6,7 @@ import { checkKey, checkUrl } from "../connection/target.ts";
 import { CommandError, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
-import { durationText } from "../../text/duration.ts";
+import { durationText } from "../../common/text/duration.ts";
 import type { Result } from "../output/result.ts";
 
 interface LoginOptions {

@@ -1,4 +1,4 @@
-import { commandLine } from "../../text/shell-word.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import type { FoundName } from "./found-name.ts";
 
 /** The command that shows what holds a name: a transfer, or a lease of its cell. */

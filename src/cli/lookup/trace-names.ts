@@ -1,7 +1,7 @@
-import type { Bucket, Client, RouteAnswer } from "../../client/index.ts";
+import type { Bucket, Client, RouteAnswer } from "../../users/client/index.ts";
 import { usageError } from "../framework/command-error.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
-import { durationText } from "../../text/duration.ts";
+import { durationText } from "../../common/text/duration.ts";
 import { fields } from "../output/table.ts";
 import type { Result } from "../output/result.ts";
 import type { FoundName } from "./found-name.ts";

@@ -1,4 +1,4 @@
-import type { Operation } from "../../client/api-types.ts";
+import type { Operation } from "../../users/client/api-types.ts";
 import { callRoute } from "../connection/call-route.ts";
 import type { Context } from "../framework/context.ts";
 

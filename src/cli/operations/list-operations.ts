@@ -1,4 +1,4 @@
-import type { Operation } from "../../client/api-types.ts";
+import type { Operation } from "../../users/client/api-types.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
 import { table } from "../output/table.ts";

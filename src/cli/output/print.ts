@@ -1,5 +1,5 @@
 import type { Io } from "../framework/io.ts";
-import { toJson } from "../../text/escape.ts";
+import { toJson } from "../../common/text/escape.ts";
 import type { Result } from "./result.ts";
 import { styleOf } from "./style.ts";
 

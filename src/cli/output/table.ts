@@ -1,4 +1,4 @@
-import { escapeControls } from "../../text/escape.ts";
+import { escapeControls } from "../../common/text/escape.ts";
 import type { Style } from "./style.ts";
 
 export interface Column<Item> {

@@ -1,7 +1,7 @@
 import { callRoute } from "../connection/call-route.ts";
 import { changeRoute } from "../connection/change-route.ts";
 import type { Context } from "../framework/context.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 
 /** The deployment asks other parts meanwhile, and its own limit is two minutes. */
 const TIMEOUT_MS = 130_000;

@@ -1,4 +1,4 @@
-import type { Part, Reconciliation } from "../../client/index.ts";
+import type { Part, Reconciliation } from "../../users/client/index.ts";
 
 const pointOf = (point: Part["point"]): string =>
   point === null ? "none" : `position ${point.position} of incarnation ${point.incarnation}`;

@@ -1,4 +1,4 @@
-import type { Part } from "../../client/index.ts";
+import type { Part } from "../../users/client/index.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";

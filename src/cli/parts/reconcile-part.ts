@@ -1,8 +1,8 @@
-import type { Reconciliation } from "../../client/index.ts";
+import type { Reconciliation } from "../../users/client/index.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { callPart } from "./call-part.ts";
 import { describeReconciliation } from "./describe-part.ts";
 import { nextOf } from "./show-part.ts";

@@ -1,7 +1,7 @@
-import type { Part } from "../../client/index.ts";
+import type { Part } from "../../users/client/index.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { describePart } from "./describe-part.ts";
 import { callPart } from "./call-part.ts";
 

@@ -1,10 +1,10 @@
-import { readTypesFile } from "../../../scripts/types-file.ts";
-import { gitlabTypes } from "../../core/types/gitlab.ts";
-import { checkRules, type RuleProblem } from "../../router/rules/check.ts";
+import { readTypesFile } from "../files/types-file.ts";
+import { gitlabTypes } from "../../common/types/gitlab.ts";
+import { checkRules, type RuleProblem } from "../../users/router/rules/check.ts";
 import { messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
-import { escapeControls } from "../../text/escape.ts";
+import { escapeControls } from "../../common/text/escape.ts";
 import type { Result } from "../output/result.ts";
 import { readRules } from "./read-rules.ts";
 

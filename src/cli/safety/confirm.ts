@@ -1,7 +1,7 @@
 import { Option, type Command } from "commander";
 import type { Context } from "../framework/context.ts";
 import { usageError } from "../framework/command-error.ts";
-import { escapeLines } from "../../text/escape.ts";
+import { escapeLines } from "../../common/text/escape.ts";
 
 /** The options of every command that changes a deployment. */
 export interface ChangeOptions {

@@ -1,5 +1,5 @@
-import { isLeaseholdError, type ScrubStatus } from "../../client/index.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { isLeaseholdError, type ScrubStatus } from "../../users/client/index.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";

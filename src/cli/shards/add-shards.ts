@@ -1,5 +1,5 @@
 import { Option, type Command } from "commander";
-import { MAX_SHARDS } from "../../core/placement.ts";
+import { MAX_SHARDS } from "../../coordinator/kernel/placement.ts";
 import { wholeNumber } from "../framework/arguments.ts";
 import { withExamples } from "../framework/example.ts";
 import type { Run } from "../framework/run.ts";

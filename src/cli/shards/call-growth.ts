@@ -1,4 +1,4 @@
-import type { Shards } from "../../client/api-types.ts";
+import type { Shards } from "../../users/client/api-types.ts";
 import { callRoute } from "../connection/call-route.ts";
 import { changeRoute } from "../connection/change-route.ts";
 import type { Context } from "../framework/context.ts";

@@ -1,6 +1,6 @@
-import { isLeaseholdError } from "../../client/index.ts";
-import type { Shards } from "../../client/api-types.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { isLeaseholdError } from "../../users/client/index.ts";
+import type { Shards } from "../../users/client/api-types.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";

@@ -1,5 +1,5 @@
-import type { Shards } from "../../client/api-types.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import type { Shards } from "../../users/client/api-types.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
 import type { Style } from "../output/style.ts";

@@ -1,4 +1,4 @@
-import type { Client, Key } from "../../client/index.ts";
+import type { Client, Key } from "../../users/client/index.ts";
 import { take } from "../output/result.ts";
 
 const MAX_KEYS = 1_000;

@@ -1,4 +1,4 @@
-import { isLeaseholdError } from "../../client/index.ts";
+import { isLeaseholdError } from "../../users/client/index.ts";
 import { callRoute } from "../connection/call-route.ts";
 import { keyFactsOf } from "../connection/key-facts.ts";
 import { bodyOf, type RawAnswer } from "../connection/send.ts";
@@ -24,7 +24,7 @@ import {
   type FailedCopy,
   type Observed,
   type Unread,
-} from "../../status/observed.ts";
+} from "../../common/status/observed.ts";
 
 /** A deployment has at most 1,000 cells. */
 const MAX_CELLS = 1_000;

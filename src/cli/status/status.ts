@@ -1,14 +1,14 @@
 import { usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
-import { durationText } from "../../text/duration.ts";
-import { countOf } from "../../text/count-of.ts";
+import { durationText } from "../../common/text/duration.ts";
+import { countOf } from "../../common/text/count-of.ts";
 import { printResult } from "../output/print.ts";
 import type { Result } from "../output/result.ts";
 import type { Style } from "../output/style.ts";
 import { fields, table } from "../output/table.ts";
-import { formatText, type CellStatus, type Observed } from "../../status/observed.ts";
-import { CUT, reasonsOf } from "../../status/reasons.ts";
+import { formatText, type CellStatus, type Observed } from "../../common/status/observed.ts";
+import { CUT, reasonsOf } from "../../common/status/reasons.ts";
 import { observe } from "./observe.ts";
 
 interface StatusOptions {

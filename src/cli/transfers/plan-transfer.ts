@@ -1,5 +1,5 @@
-import type { TransferPlanned } from "../../client/index.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import type { TransferPlanned } from "../../users/client/index.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
 import { fields, table } from "../output/table.ts";

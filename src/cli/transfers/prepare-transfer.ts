@@ -1,9 +1,9 @@
-import type { Transfer } from "../../client/index.ts";
+import type { Transfer } from "../../users/client/index.ts";
 import { CommandError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import type { Result } from "../output/result.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
 import { planned, readPlan, type ScopeOptions } from "./plan-transfer.ts";
 import { movedText, nextOf, transferText } from "./transfer-text.ts";

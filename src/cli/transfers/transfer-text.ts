@@ -1,6 +1,6 @@
-import type { Transfer } from "../../client/index.ts";
-import { durationText } from "../../text/duration.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import type { Transfer } from "../../users/client/index.ts";
+import { durationText } from "../../common/text/duration.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import type { Style } from "../output/style.ts";
 import { fields, table } from "../output/table.ts";
 

@@ -1,11 +1,11 @@
-import { linesOf, readTypesFile } from "../../../scripts/types-file.ts";
-import type { Client, TypesPlan } from "../../client/index.ts";
+import { linesOf, readTypesFile } from "../files/types-file.ts";
+import type { Client, TypesPlan } from "../../users/client/index.ts";
 import { messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
-import { escapeControls } from "../../text/escape.ts";
+import { escapeControls } from "../../common/text/escape.ts";
 import type { Result } from "../output/result.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
 
 interface FileOption {

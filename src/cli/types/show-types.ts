@@ -1,5 +1,5 @@
 import type { Context } from "../framework/context.ts";
-import { toJson } from "../../text/escape.ts";
+import { toJson } from "../../common/text/escape.ts";
 import type { Result } from "../output/result.ts";
 
 export async function showTypes(context: Context): Promise<Result> {

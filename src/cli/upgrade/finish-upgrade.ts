@@ -1,4 +1,4 @@
-import type { Upgrade } from "../../client/api-types.ts";
+import type { Upgrade } from "../../users/client/api-types.ts";
 import { CommandError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";

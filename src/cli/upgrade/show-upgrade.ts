@@ -1,9 +1,9 @@
-import type { Upgrade } from "../../client/api-types.ts";
+import type { Upgrade } from "../../users/client/api-types.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
 import type { Style } from "../output/style.ts";
 import { fields, table } from "../output/table.ts";
-import { APPLY_MIGRATIONS } from "../../status/reasons.ts";
+import { APPLY_MIGRATIONS } from "../../common/status/reasons.ts";
 import { readUpgrade } from "./call-upgrade.ts";
 
 export async function showUpgrade(context: Context): Promise<Result> {

@@ -1,6 +1,6 @@
-import type { CellStatus } from "../../client/index.ts";
-import { driftOf, driftText } from "../../status/health.ts";
-import { durationText } from "../../text/duration.ts";
+import type { CellStatus } from "../../users/client/index.ts";
+import { driftOf, driftText } from "../../common/status/health.ts";
+import { durationText } from "../../common/text/duration.ts";
 import type { fields } from "../output/table.ts";
 
 /** What a cell reported last, without its counts. Null: it has never reported. */

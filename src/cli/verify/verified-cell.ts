@@ -1,6 +1,6 @@
-import type { CellStatus } from "../../client/index.ts";
+import type { CellStatus } from "../../users/client/index.ts";
 import { exitCodes, type ExitCode } from "../framework/exit-codes.ts";
-import { driftOf, hasDrift, isSilent, type Drift } from "../../status/health.ts";
+import { driftOf, hasDrift, isSilent, type Drift } from "../../common/status/health.ts";
 
 /** What is known of the verifications of one cell. */
 export interface VerifiedCell {

@@ -1,4 +1,4 @@
-import type { CellStatus } from "../../client/index.ts";
+import type { CellStatus } from "../../users/client/index.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
 import { fields } from "../output/table.ts";

@@ -1,8 +1,8 @@
 import type { Context } from "../framework/context.ts";
-import { durationText } from "../../text/duration.ts";
+import { durationText } from "../../common/text/duration.ts";
 import { listResult, take, type Result } from "../output/result.ts";
-import { commandLine } from "../../text/shell-word.ts";
-import type { Drift } from "../../status/health.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
+import type { Drift } from "../../common/status/health.ts";
 import { exitCodeOf, sentenceOf, verifiedCell, type VerifiedCell } from "./verified-cell.ts";
 
 /** A deployment has at most 1,000 cells. The exit code must not depend on a part of them. */

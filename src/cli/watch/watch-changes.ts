@@ -1,5 +1,5 @@
-import type { Change, Client } from "../../client/index.ts";
-import { escapeControls } from "../../text/escape.ts";
+import type { Change, Client } from "../../users/client/index.ts";
+import { escapeControls } from "../../common/text/escape.ts";
 import type { Watched, WatchEvent } from "./watch-event.ts";
 
 /** Pages that one look reads. The next look goes on from there. */

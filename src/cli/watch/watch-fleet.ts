@@ -1,6 +1,6 @@
-import { NotFoundError, type AuditEntry, type Cell, type Client } from "../../client/index.ts";
-import { auditChanges, type AuditChange } from "../../status/audit-changes.ts";
-import { escapeControls } from "../../text/escape.ts";
+import { NotFoundError, type AuditEntry, type Cell, type Client } from "../../users/client/index.ts";
+import { auditChanges, type AuditChange } from "../../common/status/audit-changes.ts";
+import { escapeControls } from "../../common/text/escape.ts";
 import { take } from "../output/result.ts";
 import type { Watched, WatchEvent } from "./watch-event.ts";
 

@@ -4,8 +4,8 @@ import {
   type Bucket,
   type Client,
   type RouteAnswer,
-} from "../../client/index.ts";
-import { escapeControls } from "../../text/escape.ts";
+} from "../../users/client/index.ts";
+import { escapeControls } from "../../common/text/escape.ts";
 import type { Watched, WatchEvent } from "./watch-event.ts";
 
 interface Name {

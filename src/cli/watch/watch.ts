@@ -1,13 +1,13 @@
-import { readPositions, type Positions } from "../../router/positions.ts";
-import type { Bucket } from "../../client/index.ts";
+import { readPositions, type Positions } from "../../users/router/positions.ts";
+import type { Bucket } from "../../users/client/index.ts";
 import { LONGEST_S } from "../framework/arguments.ts";
 import { keyFactsOf } from "../connection/key-facts.ts";
 import { messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { durationText, secondsOf } from "../../text/duration.ts";
-import { toJson } from "../../text/escape.ts";
+import { durationText, secondsOf } from "../../common/text/duration.ts";
+import { toJson } from "../../common/text/escape.ts";
 import { printNextSteps } from "../output/print.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { ChangesWatch } from "./watch-changes.ts";
 import { FleetWatch } from "./watch-fleet.ts";
 import { isOutage, NameWatch } from "./watch-names.ts";

@@ -1,5 +1,5 @@
-import type { WebhookDelivery } from "../../client/api-types.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import type { WebhookDelivery } from "../../users/client/api-types.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { callRoute } from "../connection/call-route.ts";
 import { pageSizeFor, type LimitOption } from "../framework/arguments.ts";
 import type { Context } from "../framework/context.ts";

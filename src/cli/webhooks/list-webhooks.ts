@@ -1,7 +1,7 @@
-import type { Webhook } from "../../client/api-types.ts";
-import { webhookState } from "../../status/webhook-state.ts";
-import { durationText } from "../../text/duration.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import type { Webhook } from "../../users/client/api-types.ts";
+import { webhookState } from "../../common/status/webhook-state.ts";
+import { durationText } from "../../common/text/duration.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import type { Context } from "../framework/context.ts";
 import { listResult, type Result } from "../output/result.ts";
 import { readWebhooks } from "./find-webhook.ts";

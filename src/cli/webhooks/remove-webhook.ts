@@ -1,4 +1,4 @@
-import type { Webhook } from "../../client/api-types.ts";
+import type { Webhook } from "../../users/client/api-types.ts";
 import { callRoute } from "../connection/call-route.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";

@@ -1,5 +1,5 @@
-import type { Webhook, WebhookChange } from "../../client/api-types.ts";
-import { commandLine } from "../../text/shell-word.ts";
+import type { Webhook, WebhookChange } from "../../users/client/api-types.ts";
+import { commandLine } from "../../common/text/shell-word.ts";
 import { callRoute } from "../connection/call-route.ts";
 import { usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";

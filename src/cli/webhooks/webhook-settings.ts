@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
-import type { Webhook, WebhookThresholds } from "../../client/api-types.ts";
+import type { Webhook, WebhookThresholds } from "../../users/client/api-types.ts";
 import { duration } from "../framework/arguments.ts";
 
 type Event = Webhook["events"][number];

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { freePort } from "../../../scripts/free-port.ts";
+import { freePort } from "../../../src/hosts/workerd/free-port.ts";
 import { checkNode } from "../../../src/cli/dev/start-server.ts";
 
 import { newHome } from "./dev-home.ts";

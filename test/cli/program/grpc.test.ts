@@ -6,11 +6,11 @@ import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, onTestFinished, test } from "vitest";
-import { freePort } from "../../../scripts/free-port.ts";
-import { Authority } from "../../grpc/certificates.ts";
-import { callBytes } from "../../grpc/native-transport.ts";
+import { freePort } from "../../../src/hosts/workerd/free-port.ts";
+import { Authority } from "../../hosts/grpc/certificates.ts";
+import { callBytes } from "../../hosts/grpc/native-transport.ts";
 import { inSlice } from "../../support/slice.ts";
-import { serveFiles } from "../../standalone/served.ts";
+import { serveFiles } from "../../hosts/standalone/served.ts";
 
 const program = join(import.meta.dirname, "../../../scripts/leasehold.mjs");
 const env = { ...process.env, LEASEHOLD_URL: "", LEASEHOLD_KEY: "", XDG_CONFIG_HOME: "/nonexistent" };

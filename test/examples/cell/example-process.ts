@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { DevKeys } from "../../../scripts/dev-keys.ts";
-import { createClient, type Client } from "../../../src/client/index.ts";
+import type { DevKeys } from "../../../src/hosts/workerd/dev-keys.ts";
+import { createClient, type Client } from "../../../src/users/client/index.ts";
 
 const root = join(import.meta.dirname, "../../..");
 

@@ -1,6 +1,6 @@
 /** A cell as the scenarios see it, whatever language it is written in. */
-import type { FaultyFetch } from "../../../src/cell/conformance/faulty-fetch.ts";
-import type { TestedCell } from "../../cell/scenarios/drizzle.ts";
+import type { FaultyFetch } from "../../../src/users/cell/conformance/faulty-fetch.ts";
+import type { TestedCell } from "../../users/cell/scenarios/drizzle.ts";
 
 export type Values = Record<string, unknown>;
 type TableName = "users" | "emails" | "organizations";

@@ -1,9 +1,9 @@
 import { drizzle } from "drizzle-orm/node-postgres";
 import { Pool } from "pg";
 import { afterAll, beforeAll } from "vitest";
-import { postgresDialect as dialect } from "../../cell/scenarios/postgres-dialect.ts";
-import type { Values } from "../../../src/cell/conformance/target.ts";
-import { TestedCell, type TestedCoordinator } from "../../cell/scenarios/drizzle.ts";
+import { postgresDialect as dialect } from "../../users/cell/scenarios/postgres-dialect.ts";
+import type { Values } from "../../../src/users/cell/conformance/target.ts";
+import { TestedCell, type TestedCoordinator } from "../../users/cell/scenarios/drizzle.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";
 import type { BlackBox, BoxedCell } from "./black-box.ts";

@@ -5,9 +5,9 @@
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { v7 as uuidv7 } from "uuid";
-import { createClient, isLeaseholdError, type Client } from "../../../src/client/index.ts";
-import type { TestedCoordinator } from "../../cell/scenarios/drizzle.ts";
-import { testCoordinator } from "../../cell/scenarios/starts.ts";
+import { createClient, isLeaseholdError, type Client } from "../../../src/users/client/index.ts";
+import type { TestedCoordinator } from "../../users/cell/scenarios/drizzle.ts";
+import { testCoordinator } from "../../users/cell/scenarios/starts.ts";
 import { findDisagreements } from "../../rigs/cell-crash/agreement.ts";
 import { KILLED_PROCESS } from "../../rigs/cell-crash/job.ts";
 import { openCell, type OpenCell } from "../../rigs/cell-crash/open-cell.ts";

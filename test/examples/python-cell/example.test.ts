@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { migration } from "../../../src/cell/postgres/index.ts";
+import { migration } from "../../../src/users/cell/postgres/index.ts";
 import { findPython, requirePython } from "../../support/python.ts";
 
 const root = join(import.meta.dirname, "../../..");

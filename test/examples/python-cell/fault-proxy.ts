@@ -1,8 +1,8 @@
 import { EventEmitter, once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { FaultyFetch } from "../../../src/cell/conformance/faulty-fetch.ts";
-import type { TestedCoordinator } from "../../cell/scenarios/drizzle.ts";
+import { FaultyFetch } from "../../../src/users/cell/conformance/faulty-fetch.ts";
+import type { TestedCoordinator } from "../../users/cell/scenarios/drizzle.ts";
 
 const PASSED_ON = ["content-type", "retry-after", "leasehold-history", "x-request-id"];
 

@@ -1,5 +1,5 @@
-import type { TestedCoordinator } from "../../cell/scenarios/drizzle.ts";
-import type { FaultyFetch } from "../../../src/cell/conformance/faulty-fetch.ts";
+import type { TestedCoordinator } from "../../users/cell/scenarios/drizzle.ts";
+import type { FaultyFetch } from "../../../src/users/cell/conformance/faulty-fetch.ts";
 import type {
   BlackBox,
   Counts,
@@ -13,7 +13,7 @@ import type {
 import { FaultProxy } from "./fault-proxy.ts";
 import { PythonProcess, type PythonTable } from "./python-process.ts";
 
-/** The declarations of src/cell/conformance/schema.ts. */
+/** The declarations of src/users/cell/conformance/schema.ts. */
 const tables: readonly PythonTable[] = [
   {
     name: "users",

@@ -1,6 +1,6 @@
 /** All scenarios, with the Python cell and with the SDK, over workerd. scenarios.test.ts has the first. */
 import { describe } from "vitest";
-import { realCoordinator } from "../../cell/scenarios/starts.ts";
+import { realCoordinator } from "../../users/cell/scenarios/starts.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { findPython } from "../../support/python.ts";
 import { useBoxes, withPython, withSdk } from "./boxed-cells.ts";

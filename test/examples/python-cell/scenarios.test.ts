@@ -1,6 +1,6 @@
 /** The life of a claim and collisions with the Python cell, over the coordinator for tests. */
 import { describe } from "vitest";
-import { testCoordinator } from "../../cell/scenarios/starts.ts";
+import { testCoordinator } from "../../users/cell/scenarios/starts.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { findPython } from "../../support/python.ts";
 import { useBoxes, withPython } from "./boxed-cells.ts";

@@ -1,9 +1,9 @@
 import { eq, sql } from "drizzle-orm";
-import type { ClaimTransaction } from "../../../src/cell/index.ts";
-import { isLeaseholdError } from "../../../src/client/index.ts";
-import type { Tx } from "../../cell/scenarios/dialect.ts";
-import type { FaultyFetch } from "../../../src/cell/conformance/faulty-fetch.ts";
-import type { TestedCell } from "../../cell/scenarios/drizzle.ts";
+import type { ClaimTransaction } from "../../../src/users/cell/index.ts";
+import { isLeaseholdError } from "../../../src/users/client/index.ts";
+import type { Tx } from "../../users/cell/scenarios/dialect.ts";
+import type { FaultyFetch } from "../../../src/users/cell/conformance/faulty-fetch.ts";
+import type { TestedCell } from "../../users/cell/scenarios/drizzle.ts";
 import {
   BoxError,
   type BlackBox,

@@ -5,8 +5,8 @@
 import { eq, sql } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { fresh } from "../../../src/cell/conformance/world.ts";
-import { postgresDialect } from "../../cell/scenarios/postgres-dialect.ts";
+import { fresh } from "../../../src/users/cell/conformance/world.ts";
+import { postgresDialect } from "../../users/cell/scenarios/postgres-dialect.ts";
 import type { BlackBox, BoxedCell, Step } from "./black-box.ts";
 
 export interface BoxWorld {

@@ -1,7 +1,7 @@
 import { is } from "drizzle-orm";
 import { PgTable } from "drizzle-orm/pg-core";
-import { verificationQueue } from "../../../src/cell/postgres/index.ts";
-import type { ReconcileOptions } from "../../../src/cell/index.ts";
+import { verificationQueue } from "../../../src/users/cell/postgres/index.ts";
+import type { ReconcileOptions } from "../../../src/users/cell/index.ts";
 import type { OpenCell } from "./open-cell.ts";
 import { claimables } from "./tables.ts";
 

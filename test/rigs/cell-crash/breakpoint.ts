@@ -1,7 +1,7 @@
 import { subscribe } from "node:diagnostics_channel";
 import { writeSync } from "node:fs";
-import type { CellDatabase } from "../../../src/cell/index.ts";
-import type { Fetch } from "../../../src/client/index.ts";
+import type { CellDatabase } from "../../../src/users/cell/index.ts";
+import type { Fetch } from "../../../src/users/client/index.ts";
 import { callOf } from "./call-of.ts";
 import type { Fault } from "./flows.ts";
 import { REACHED, type Job } from "./job.ts";

@@ -2,7 +2,7 @@
 import { eq, sql } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startTestCoordinator } from "../../../src/testing/index.ts";
+import { startTestCoordinator } from "../../../src/users/testing/index.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
 import { findDisagreements, reconcileUntilDone } from "./agreement.ts";

@@ -1,6 +1,6 @@
 import { eq, inArray } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
-import type { Cell } from "../../../src/cell/index.ts";
+import type { Cell } from "../../../src/users/cell/index.ts";
 import { callOf } from "./call-of.ts";
 import type { OpenCell, OpenOptions } from "./open-cell.ts";
 import type { Tx } from "./orm.ts";

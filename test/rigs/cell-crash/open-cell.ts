@@ -6,9 +6,9 @@ import {
   type CellDatabase,
   type CellEvent,
   type CellOptions,
-} from "../../../src/cell/index.ts";
-import { postgres } from "../../../src/cell/postgres/index.ts";
-import { createClient, type Client, type ClientOptions } from "../../../src/client/index.ts";
+} from "../../../src/users/cell/index.ts";
+import { postgres } from "../../../src/users/cell/postgres/index.ts";
+import { createClient, type Client, type ClientOptions } from "../../../src/users/client/index.ts";
 import type { Orm, Tx } from "./orm.ts";
 import { claimables } from "./tables.ts";
 

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Random } from "../../../demo/random.ts";
 import { Server } from "../crash/server.ts";
-import { freePort } from "../../../scripts/free-port.ts";
+import { freePort } from "../../../src/hosts/workerd/free-port.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";
 import type { CellConfig } from "./open-cell.ts";

@@ -5,8 +5,12 @@
 import { eq, sql } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
 import { Random } from "../../../demo/random.ts";
-import { LocalCommitUnknownError, type CellEvent, type ClaimTransaction } from "../../../src/cell/index.ts";
-import { isLeaseholdError, type LeaseholdError } from "../../../src/client/index.ts";
+import {
+  LocalCommitUnknownError,
+  type CellEvent,
+  type ClaimTransaction,
+} from "../../../src/users/cell/index.ts";
+import { isLeaseholdError, type LeaseholdError } from "../../../src/users/client/index.ts";
 import { loseAnswers } from "./lose-answers.ts";
 import { openCell, type CellConfig } from "./open-cell.ts";
 import type { Tx } from "./orm.ts";

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { bigserial, pgTable, serial, text } from "drizzle-orm/pg-core";
-import { claimable } from "../../../src/cell/index.ts";
+import { claimable } from "../../../src/users/cell/index.ts";
 import type { Orm } from "./orm.ts";
 
 /**

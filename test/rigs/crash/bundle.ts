@@ -1,5 +1,6 @@
 /**
- * Prints the modules that scripts/coordinator.ts passes to the runtime, for `npm start` or for another entry.
+ * Prints the modules that src/hosts/workerd/coordinator.ts passes to the runtime, for `npm start` or for
+ * another entry.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { registerHooks } from "node:module";
@@ -22,7 +23,7 @@ registerHooks({
       : next(specifier, context),
 });
 
-const { startCoordinator } = await import("../../../scripts/coordinator.ts");
+const { startCoordinator } = await import("../../../src/hosts/workerd/coordinator.ts");
 const entryPoint = process.argv[2];
 const stateFolder = mkdtempSync(join(tmpdir(), "crash-bundle-"));
 try {

@@ -7,17 +7,17 @@ import { join } from "node:path";
 import { patience } from "../../../demo/patience.ts";
 import { Random } from "../../../demo/random.ts";
 import { lookUp } from "../../../demo/records.ts";
-import { ClientLeases } from "../../../src/cell/remote-leases.ts";
-import { describeFailure, type Answer } from "../../../src/client/answer.ts";
+import { ClientLeases } from "../../../src/users/cell/remote-leases.ts";
+import { describeFailure, type Answer } from "../../../src/users/client/answer.ts";
 import {
   createClient,
   type Batch,
   type Client,
   type ClientOptions,
   type Fetch,
-} from "../../../src/client/index.ts";
+} from "../../../src/users/client/index.ts";
 import { claimOf, LocalDatabase, type NameType, type Row } from "./local-database.ts";
-import { Recorder as History } from "../../../src/conformance/history/history.ts";
+import { Recorder as History } from "../../../src/users/conformance/history/history.ts";
 import { nowMs, Recorder, type Answered, type Called, type Kind } from "./record.ts";
 import { recordingFetch } from "./recording-fetch.ts";
 

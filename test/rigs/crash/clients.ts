@@ -2,7 +2,7 @@ import type { ChildProcess } from "node:child_process";
 import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Random } from "../../../demo/random.ts";
-import type { DevKeys } from "../../../scripts/dev-keys.ts";
+import type { DevKeys } from "../../../src/hosts/workerd/dev-keys.ts";
 import type { LoadClientOptions } from "./client.ts";
 import { LocalDatabase } from "./local-database.ts";
 import { endOf, killGroup, startGroup } from "./server.ts";

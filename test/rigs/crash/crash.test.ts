@@ -7,12 +7,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, expect, test } from "vitest";
-import type { Batch } from "../../../src/client/index.ts";
+import type { Batch } from "../../../src/users/client/index.ts";
 import { addHolds } from "../../support/holds.ts";
 import { inSlice, slice } from "../../support/slice.ts";
 import { buildWorker } from "../../../scripts/bundle.ts";
-import { freePort } from "../../../scripts/free-port.ts";
-import { NodeSql } from "../../../src/node-host/node-sql.ts";
+import { freePort } from "../../../src/hosts/workerd/free-port.ts";
+import { NodeSql } from "../../../src/hosts/node/node-sql.ts";
 import { armVariables, CRON_PATH, exempt, failpoints, namedWrites, objectWrites } from "./failpoints.ts";
 import { claimOf, LocalDatabase, type Row } from "./local-database.ts";
 import { describeRound, matrix, drawRoundSettings } from "./round-settings.ts";
@@ -71,7 +71,7 @@ test("every durable write has a failpoint round, or a reason to have none", () =
 });
 
 test("every write of the cron to D1 has a failpoint round, or a reason to have none", () => {
-  const sources = join(root, "src/projections");
+  const sources = join(root, "src/coordinator");
   const files = readdirSync(sources, { recursive: true, encoding: "utf8" });
   const tasks = files
     .filter((name) => name.endsWith(".ts"))

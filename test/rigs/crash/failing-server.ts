@@ -3,7 +3,7 @@
  * failpoints.
  */
 import { join } from "node:path";
-import { startCoordinator } from "../../../scripts/coordinator.ts";
+import { startCoordinator } from "../../../src/hosts/workerd/coordinator.ts";
 import { armVariables } from "./failpoints.ts";
 
 function variablesOf(env: NodeJS.ProcessEnv): Record<string, string> {

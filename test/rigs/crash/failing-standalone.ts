@@ -2,15 +2,15 @@
  * Runs a server as `npm run standalone` does, but it kills itself at one durable write: its own process, in
  * the turn of the write.
  */
-import type { Ports, Synchronous } from "../../../src/core/ports.ts";
-import type { WritePoint } from "../../../src/core/write-points.ts";
-import { SqliteD1 } from "../../../src/node-host/d1.ts";
-import type { SqliteDatabase } from "../../../src/node-host/sqlite-database.ts";
-import type { HttpAnswer, Incoming } from "../../../src/http/incoming.ts";
-import { Host, type HostOptions } from "../../../src/node-host/host.ts";
-import { runCron, type CronReport } from "../../../src/projections/cron.ts";
-import { startStandalone } from "../../../src/standalone/server.ts";
-import { variablesOf } from "../../../scripts/settings.ts";
+import type { Ports, Synchronous } from "../../../src/coordinator/kernel/ports.ts";
+import type { WritePoint } from "../../../src/coordinator/kernel/write-points.ts";
+import { SqliteD1 } from "../../../src/hosts/node/d1.ts";
+import type { SqliteDatabase } from "../../../src/hosts/node/sqlite-database.ts";
+import type { HttpAnswer, Incoming } from "../../../src/coordinator/api/incoming.ts";
+import { Host, type HostOptions } from "../../../src/hosts/node/host.ts";
+import { runCron, type CronReport } from "../../../src/coordinator/cron/cron.ts";
+import { startStandalone } from "../../../src/hosts/standalone/server.ts";
+import { variablesOf } from "../../../src/hosts/workerd/settings.ts";
 import { armVariables, CRON_PATH, cronWriteOf, type ObjectKind, type Side } from "./failpoints.ts";
 
 const { [armVariables.point]: point, [armVariables.side]: armedSide } = process.env;

@@ -1,4 +1,4 @@
-import { writePoints, type WritePoint } from "../../../src/core/write-points.ts";
+import { writePoints, type WritePoint } from "../../../src/coordinator/kernel/write-points.ts";
 
 /**
  * The points at which a process can be killed: each durable write of the objects, and each write of the cron
@@ -9,7 +9,7 @@ const objectKinds = ["directory", "ledger", "shard"] as const;
 export type ObjectKind = (typeof objectKinds)[number];
 export type Side = "before" | "after";
 
-/** The environment variables that arm a failpoint. A server of `src/index.ts` ignores them. */
+/** The environment variables that arm a failpoint. A server of `src/coordinator/index.ts` ignores them. */
 export const armVariables = {
   point: "CRASH_POINT",
   side: "CRASH_SIDE",
@@ -77,7 +77,8 @@ export const failpoints: readonly Failpoint[] = [
 ];
 
 /** Writes without a failpoint round, and the reason. */
-const GROWTH = "only while the deployment gets more shards; test/standalone/growth.test.ts kills it then";
+const GROWTH =
+  "only while the deployment gets more shards; test/hosts/standalone/growth.test.ts kills it then";
 const FORMATS = "there is one format; the simulation crashes there, and the upgrade rig kills it";
 
 export const exempt: Readonly<Record<string, string>> = {

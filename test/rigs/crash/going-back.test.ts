@@ -16,7 +16,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { freePort } from "../../../scripts/free-port.ts";
+import { freePort } from "../../../src/hosts/workerd/free-port.ts";
 import { inSlice } from "../../support/slice.ts";
 import { hostKinds, killAll, Server } from "./server.ts";
 import { fileOf, losePart } from "./state-files.ts";

@@ -1,6 +1,6 @@
 import { closeSync, existsSync, openSync, readFileSync, readdirSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import type { Batch, Bucket, Conflict } from "../../../src/client/index.ts";
+import type { Batch, Bucket, Conflict } from "../../../src/users/client/index.ts";
 
 /**
  * The records of a client: one line before each call and one after its answer, so that a killed client still

@@ -1,5 +1,5 @@
-import type { Batch, Bucket, Fetch } from "../../../src/client/index.ts";
-import type { LeaseState } from "../../../src/core/messages.ts";
+import type { Batch, Bucket, Fetch } from "../../../src/users/client/index.ts";
+import type { LeaseState } from "../../../src/coordinator/kernel/messages.ts";
 import type {
   Answer,
   BatchOp,
@@ -7,7 +7,7 @@ import type {
   Recorder,
   SeenConflict,
   SeenRecord,
-} from "../../../src/conformance/history/history.ts";
+} from "../../../src/users/conformance/history/history.ts";
 
 /** Records every attempt of every call that the history contains, before it is sent and after its answer. */
 export function recordingFetch(recorder: Recorder, client: string, inner: Fetch): Fetch {

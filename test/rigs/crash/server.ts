@@ -1,12 +1,12 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import type { DevKeys } from "../../../scripts/dev-keys.ts";
+import type { DevKeys } from "../../../src/hosts/workerd/dev-keys.ts";
 import { BadOption } from "../../support/options.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const scripts = {
-  start: { production: "scripts/start.ts", failing: "test/rigs/crash/failing-server.ts" },
+  start: { production: "src/hosts/workerd/start.ts", failing: "test/rigs/crash/failing-server.ts" },
   standalone: { production: "scripts/standalone.mjs", failing: "test/rigs/crash/failing-standalone.ts" },
 } as const;
 

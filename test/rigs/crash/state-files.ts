@@ -1,10 +1,10 @@
 import { cpSync, existsSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { inPart } from "../../../src/node-host/part-tables.ts";
-import { DATABASE } from "../../../src/standalone/database-file.ts";
-import { dropPart, partsIn } from "../../../src/standalone/parts.ts";
-import { restorePart } from "../../../src/standalone/recover.ts";
+import { inPart } from "../../../src/hosts/node/part-tables.ts";
+import { DATABASE } from "../../../src/hosts/standalone/database-file.ts";
+import { dropPart, partsIn } from "../../../src/hosts/standalone/parts.ts";
+import { restorePart } from "../../../src/hosts/standalone/recover.ts";
 import { HOLDS } from "../../support/holds.ts";
 
 /** Reads the files that a coordinator left on disk when it ended. */

@@ -1,11 +1,17 @@
 import type { Claim } from "../../../demo/entry.ts";
 import { patience } from "../../../demo/patience.ts";
 import { listRecords, lookUp, type ClaimRecord } from "../../../demo/records.ts";
-import { inParallel } from "../../../src/cell/in-parallel.ts";
-import { reconcile } from "../../../src/cell/reconcile.ts";
-import { ClientLeases, type LeaseState } from "../../../src/cell/remote-leases.ts";
-import { describeFailure, type Answer } from "../../../src/client/answer.ts";
-import { createClient, type Batch, type Bucket, type Client, type Fetch } from "../../../src/client/index.ts";
+import { inParallel } from "../../../src/users/cell/in-parallel.ts";
+import { reconcile } from "../../../src/users/cell/reconcile.ts";
+import { ClientLeases, type LeaseState } from "../../../src/users/cell/remote-leases.ts";
+import { describeFailure, type Answer } from "../../../src/users/client/answer.ts";
+import {
+  createClient,
+  type Batch,
+  type Bucket,
+  type Client,
+  type Fetch,
+} from "../../../src/users/client/index.ts";
 import { claimOf, sourceTypes, type LocalDatabase } from "./local-database.ts";
 import type { Call, Records } from "./record.ts";
 

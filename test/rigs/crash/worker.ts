@@ -2,15 +2,15 @@
  * The Worker with failpoints: the production objects, on ports that stop at one durable write. Only the crash
  * rig starts it.
  */
-import type { Ports, Synchronous } from "../../../src/core/ports.ts";
-import type { WritePoint } from "../../../src/core/write-points.ts";
-import type { Env } from "../../../src/env.ts";
+import type { Ports, Synchronous } from "../../../src/coordinator/kernel/ports.ts";
+import type { WritePoint } from "../../../src/coordinator/kernel/write-points.ts";
+import type { Env } from "../../../src/coordinator/env.ts";
 import production, {
   CellLedger as RealLedger,
   ClaimShard as RealShard,
   Directory as RealDirectory,
-} from "../../../src/index.ts";
-import { objectPorts, type PortsOf } from "../../../src/objects/ports.ts";
+} from "../../../src/coordinator/index.ts";
+import { objectPorts, type PortsOf } from "../../../src/coordinator/objects/ports.ts";
 import { armVariables, CRON_PATH, cronWriteOf, type ObjectKind, type Side } from "./failpoints.ts";
 import { wrappedD1 } from "../../support/workerd/wrapped-d1.ts";
 

@@ -1,5 +1,5 @@
 /** The faults, where they happen, and the journal of calls and writes. */
-import type { WritePoint } from "../../../src/core/write-points.ts";
+import type { WritePoint } from "../../../src/coordinator/kernel/write-points.ts";
 
 /** The faults of a call. */
 export const callFaults = {

@@ -1,6 +1,6 @@
 /** Tests the whole matrix: it covers every write, and the documentation lists its scenarios. */
 import { expect, test } from "vitest";
-import { writePoints } from "../../../src/core/write-points.ts";
+import { writePoints } from "../../../src/coordinator/kernel/write-points.ts";
 import { documented } from "./documented.ts";
 import { d1Errors } from "./faulty-d1.ts";
 import { rowsOf } from "./matrix.ts";

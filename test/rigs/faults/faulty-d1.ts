@@ -5,7 +5,8 @@ import type { TestDeployment } from "./test-deployment.ts";
 
 /**
  * Which credentials are used is recorded in the background, at no fixed place among the writes. No call waits
- * for it and nothing is decided by it. test/http/credential-uses.test.ts lets it fail.
+ * for it and nothing is decided by it. test/coordinator/capabilities/keys/workerd/credential-uses.test.ts
+ * lets it fail.
  */
 const RECORD_OF_USE = /^\s*INSERT INTO credential_uses\b/;
 

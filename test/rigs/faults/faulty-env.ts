@@ -2,8 +2,8 @@
  * The environment of a Worker or an object, in which every call to an object and every D1 statement goes
  * through a TestDeployment.
  */
-import type { Env, Namespace } from "../../../src/env.ts";
-import type { Exchange } from "../../../src/core/messages.ts";
+import type { Env, Namespace } from "../../../src/coordinator/env.ts";
+import type { Exchange } from "../../../src/coordinator/kernel/messages.ts";
 import { faultyD1 } from "./faulty-d1.ts";
 import type { TestDeployment } from "./test-deployment.ts";
 

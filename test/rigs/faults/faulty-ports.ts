@@ -2,9 +2,9 @@
  * The ports of an object in a TestDeployment, which can make its writes fail and controls its clock and
  * alarms.
  */
-import { objectPorts, type PortsOf } from "../../../src/objects/ports.ts";
-import type { Ports, SqlValue, Synchronous } from "../../../src/core/ports.ts";
-import type { WritePoint } from "../../../src/core/write-points.ts";
+import { objectPorts, type PortsOf } from "../../../src/coordinator/objects/ports.ts";
+import type { Ports, SqlValue, Synchronous } from "../../../src/coordinator/kernel/ports.ts";
+import type { WritePoint } from "../../../src/coordinator/kernel/write-points.ts";
 import { checkNamed } from "../../support/named-writes.ts";
 import { never, identityOf, type TestDeployment } from "./test-deployment.ts";
 

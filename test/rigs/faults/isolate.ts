@@ -1,6 +1,6 @@
-import { SCRUB_STEP_TIMEOUT_MS } from "../../../src/http/handlers/scrub.ts";
-import { DEFAULT_BOUNDS } from "../../../src/projections/database.ts";
-import { CALL_TIMEOUT_MS } from "../../../src/projections/cron-run.ts";
+import { SCRUB_STEP_TIMEOUT_MS } from "../../../src/coordinator/capabilities/scrub/edge/handlers.ts";
+import { DEFAULT_BOUNDS } from "../../../src/coordinator/d1/database.ts";
+import { CALL_TIMEOUT_MS } from "../../../src/coordinator/cron/cron-run.ts";
 
 /** The timeouts of the Worker for objects and D1 that no variable sets. They are too long for tests. */
 const PATIENCE_MS = new Set<number | undefined>([

@@ -1,9 +1,9 @@
 /** The steps of the scenarios. Each repeats its call, as a careful caller does, until its answer is clear. */
-import type { Result } from "../../../src/core/refusal.ts";
-import type { ExchangeAnswer, OperatorCall } from "../../../src/core/messages.ts";
-import type { Envelope } from "../../../src/core/messages.ts";
-import { placementOf, shardOf } from "../../../src/core/placement.ts";
-import type { TypesDocument } from "../../../src/core/types/document.ts";
+import type { Result } from "../../../src/coordinator/kernel/refusal.ts";
+import type { ExchangeAnswer, OperatorCall } from "../../../src/coordinator/kernel/messages.ts";
+import type { Envelope } from "../../../src/coordinator/kernel/messages.ts";
+import { placementOf, shardOf } from "../../../src/coordinator/kernel/placement.ts";
+import type { TypesDocument } from "../../../src/common/types/document.ts";
 import { UNFINISHED } from "../../support/leases.ts";
 import { bucketType } from "../../support/types.ts";
 import { operator, opsOf, STAMP } from "../../support/ops.ts";

@@ -12,7 +12,7 @@ import {
   type Fault,
   type WriteFault,
 } from "./armed-fault.ts";
-import type { WritePoint } from "../../../src/core/write-points.ts";
+import type { WritePoint } from "../../../src/coordinator/kernel/write-points.ts";
 import { isD1Write, writeLabel } from "./d1-names.ts";
 
 /** The number of cells or shards that one deployment may have. */

@@ -1,15 +1,15 @@
 /**
- * The Worker of src/index.ts, except that all calls go through a TestDeployment, where tests can make them
- * fail.
+ * The Worker of src/coordinator/index.ts, except that all calls go through a TestDeployment, where tests can
+ * make them fail.
  */
-import type { Env } from "../../../src/env.ts";
-import { serveRequest } from "../../../src/http/web-request.ts";
+import type { Env } from "../../../src/coordinator/env.ts";
+import { serveRequest } from "../../../src/coordinator/api/web-request.ts";
 import {
   CellLedger as RealLedger,
   ClaimShard as RealShard,
   Directory as RealDirectory,
-} from "../../../src/objects/durable-objects.ts";
-import { runCron } from "../../../src/projections/cron.ts";
+} from "../../../src/coordinator/objects/durable-objects.ts";
+import { runCron } from "../../../src/coordinator/cron/cron.ts";
 import { faultyEnv } from "./faulty-env.ts";
 import { faultyPorts, FaultyInstance } from "./faulty-ports.ts";
 import { prepareIsolate } from "./isolate.ts";

@@ -1,6 +1,6 @@
 /** Tests the wrapper: each fault does what its name says, and nothing else. */
 import { expect, test } from "vitest";
-import type { Env } from "../../../src/env.ts";
+import type { Env } from "../../../src/coordinator/env.ts";
 import { env } from "../../support/workerd/api.ts";
 import { faultyEnv } from "./faulty-env.ts";
 import { rowsOf } from "./objects.ts";

@@ -4,7 +4,7 @@
  */
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { routeIds, type RouteId } from "../../../src/http/contract.ts";
+import { routeIds, type RouteId } from "../../../src/coordinator/api/contract.ts";
 import { inSlice } from "../../support/slice.ts";
 import { sendAndCheck } from "./oracles.ts";
 import { names, uuid } from "./pools.ts";

@@ -1,8 +1,8 @@
 /** The rows that a successful request may change, and the audit entries of these changes. */
-import type { AuditAction } from "../../../src/core/audit.ts";
-import type { DeclaredTypes } from "../../../src/core/directory/messages.ts";
-import { isSameType, Types, type TypeEntry } from "../../../src/core/types/types.ts";
-import type { RouteId } from "../../../src/http/contract.ts";
+import type { AuditAction } from "../../../src/coordinator/capabilities/audit/audit.ts";
+import type { DeclaredTypes } from "../../../src/coordinator/kernel/directory/messages.ts";
+import { isSameType, Types, type TypeEntry } from "../../../src/common/types/types.ts";
+import type { RouteId } from "../../../src/coordinator/api/contract.ts";
 import { shipped } from "../../support/types.ts";
 import type { FuzzServer, Received } from "./server.ts";
 import { bodyOf, routeOf, type FuzzRequest } from "./fuzz-request.ts";

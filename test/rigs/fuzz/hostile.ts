@@ -1,7 +1,7 @@
 /** Hostile requests. */
 import * as fc from "fast-check";
 import { gzipSync } from "node:zlib";
-import type { RouteId } from "../../../src/http/contract.ts";
+import type { RouteId } from "../../../src/coordinator/api/contract.ts";
 import { REGISTERED } from "./pools.ts";
 import { badKeys, goodKeys, orphanKeys } from "./server.ts";
 import {

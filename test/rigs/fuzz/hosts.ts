@@ -1,7 +1,7 @@
 /** What is fuzzed: by default `npm start`, and with FUZZ_HOST=standalone the standalone server. */
-import { startCoordinator, type Coordinator } from "../../../scripts/coordinator.ts";
-import { Host } from "../../../src/node-host/host.ts";
-import { startStandalone } from "../../../src/standalone/server.ts";
+import { startCoordinator, type Coordinator } from "../../../src/hosts/workerd/coordinator.ts";
+import { Host } from "../../../src/hosts/node/host.ts";
+import { startStandalone } from "../../../src/hosts/standalone/server.ts";
 
 export type FuzzedHost = Pick<Coordinator, "url" | "keys" | "cron" | "stop">;
 

@@ -4,7 +4,7 @@
  */
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { RouteId } from "../../../src/http/contract.ts";
+import type { RouteId } from "../../../src/coordinator/api/contract.ts";
 import { shipped } from "../../support/types.ts";
 import { hostileRequests } from "./hostile.ts";
 import { nearlyValidRequests } from "./mutations.ts";

@@ -1,6 +1,6 @@
 /** Nearly valid requests: valid requests with one change, which may still be valid. */
 import * as fc from "fast-check";
-import type { RouteId } from "../../../src/http/contract.ts";
+import type { RouteId } from "../../../src/coordinator/api/contract.ts";
 import { repeatableOf, routeOf, validRequests, type FuzzRequest } from "./fuzz-request.ts";
 import { at, isObject, Pairs, pathsIn, Raw, textIn, withChange, type TreePath, type Tree } from "./tree.ts";
 

@@ -1,8 +1,8 @@
 /** Checks that apply to every answer. */
 import type * as z from "zod";
-import { errorsOf } from "../../../src/http/contract.ts";
-import { problem } from "../../../src/http/contract/schemas.ts";
-import { errorCodes } from "../../../src/core/refusal.ts";
+import { errorsOf } from "../../../src/coordinator/api/contract.ts";
+import { problem } from "../../../src/coordinator/api/contract/schemas.ts";
+import { errorCodes } from "../../../src/coordinator/kernel/refusal.ts";
 import { linesIn } from "../../suites/conformance/lines.ts";
 import { wrongEffect } from "./effects.ts";
 import { isStandalone } from "./hosts.ts";

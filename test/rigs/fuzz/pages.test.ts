@@ -1,7 +1,7 @@
 /** Page tokens are valid only for the listing that they were made for. */
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { routeIds, type RouteId } from "../../../src/http/contract.ts";
+import { routeIds, type RouteId } from "../../../src/coordinator/api/contract.ts";
 import { sendAndCheck } from "./oracles.ts";
 import { FuzzServer } from "./server.ts";
 import { RESPELLED } from "./pools.ts";

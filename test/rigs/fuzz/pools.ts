@@ -2,8 +2,8 @@
  * Values that mean something to the server, by field name. They are few, so that requests meet the effects of
  * earlier ones.
  */
-import made from "../../auth/certificates/made.json" with { type: "json" };
-import { documentOf } from "../../../src/core/types/document.ts";
+import made from "../../coordinator/auth/certificates/made.json" with { type: "json" };
+import { documentOf } from "../../../src/common/types/document.ts";
 import { shipped } from "../../support/types.ts";
 
 export const uuid = (n: number): string => `0f0f0f0f-0000-4000-8000-${String(n).padStart(12, "0")}`;

@@ -5,7 +5,7 @@
  */
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { routeIds } from "../../../src/http/contract.ts";
+import { routeIds } from "../../../src/coordinator/api/contract.ts";
 import { wrongEffect } from "./effects.ts";
 import { isStandalone, SETTLE_MS } from "./hosts.ts";
 import { nearlyValidRequests } from "./mutations.ts";

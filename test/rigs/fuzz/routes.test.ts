@@ -4,8 +4,8 @@
  */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import * as fc from "fast-check";
-import type { TypesDocument } from "../../../src/core/types/document.ts";
-import { routeIds, routes, type RouteId } from "../../../src/http/contract.ts";
+import type { TypesDocument } from "../../../src/common/types/document.ts";
+import { routeIds, routes, type RouteId } from "../../../src/coordinator/api/contract.ts";
 import { withoutCron, wrongEffect } from "./effects.ts";
 import { hostileRequests } from "./hostile.ts";
 import { MUTATION_COUNT, nearlyValidRequests } from "./mutations.ts";

@@ -4,8 +4,8 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { Agent, request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Hmac } from "../../../src/auth/hmac.ts";
-import { makeKey, type KeyPayload } from "../../../src/auth/key.ts";
+import { Hmac } from "../../../src/coordinator/auth/hmac.ts";
+import { makeKey, type KeyPayload } from "../../../src/coordinator/auth/key.ts";
 import { isStandalone, SETTLE_MS, startHost, type FuzzedHost } from "./hosts.ts";
 import {
   DECIDED,

@@ -6,7 +6,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
-import { inPart } from "../../../src/node-host/part-tables.ts";
+import { inPart } from "../../../src/hosts/node/part-tables.ts";
 import { HOLDS } from "../../support/holds.ts";
 import { isStandalone } from "./hosts.ts";
 

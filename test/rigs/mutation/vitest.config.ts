@@ -4,18 +4,22 @@ import { defineConfig } from "vitest/config";
 const at = (path: string): string => fileURLToPath(import.meta.resolve(path));
 
 const core = {
-  include: ["test/core/**/*.test.ts"],
+  include: ["test/common/**/*.test.ts", "test/coordinator/{capabilities,kernel}/**/*.test.ts"],
   // rules.test.ts only reads files, and unicode-data.test.ts checks tables at every code point.
-  exclude: ["test/core/rules.test.ts", "test/core/canonical/unicode-data.test.ts"],
+  exclude: [
+    "test/coordinator/capabilities/*/workerd/**",
+    "test/coordinator/kernel/rules.test.ts",
+    "test/common/canonical/unicode-data.test.ts",
+  ],
 };
 
 const cell = {
   include: [
-    "test/cell/*.test.ts",
-    "test/cell/verification/*.test.ts",
-    "test/cell/scenarios/{cell,verification}.test.ts",
-    "test/cell/adapter/{pglite,stored-tables}.test.ts",
-    "test/cell/postgres/{failure,nested-transaction}.test.ts",
+    "test/users/cell/*.test.ts",
+    "test/users/cell/verification/*.test.ts",
+    "test/users/cell/scenarios/{cell,verification}.test.ts",
+    "test/users/cell/adapter/{pglite,stored-tables}.test.ts",
+    "test/users/cell/postgres/{failure,nested-transaction}.test.ts",
   ],
 };
 

@@ -1,5 +1,5 @@
 /** Counts how many questions a router sends while many clients look up names that change. */
-import { CachedRoutes, type LookupOptions } from "../../../src/router/lookups/cached-routes.ts";
+import { CachedRoutes, type LookupOptions } from "../../../src/users/router/lookups/cached-routes.ts";
 import { Random } from "../sim/random.ts";
 import { Truth } from "./truth.ts";
 import { VirtualTime } from "./virtual-time.ts";

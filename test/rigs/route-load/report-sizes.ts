@@ -1,11 +1,11 @@
 /** Measures the reports that the real log of shards gives to routers. */
-import { keyHash } from "../../../src/core/key-hash.ts";
-import type { Report } from "../../../src/core/messages.ts";
+import { keyHash } from "../../../src/coordinator/capabilities/reports/key-hash.ts";
+import type { Report } from "../../../src/coordinator/kernel/messages.ts";
 import { migrate } from "../../support/migrate.ts";
-import { shardOf } from "../../../src/core/placement.ts";
-import { reportAfter } from "../../../src/core/shard/report.ts";
-import { shardSchema } from "../../../src/core/shard/schema.ts";
-import { ShardLog } from "../../../src/core/shard/shard-log.ts";
+import { shardOf } from "../../../src/coordinator/kernel/placement.ts";
+import { reportAfter } from "../../../src/coordinator/capabilities/reports/shard.ts";
+import { shardSchema } from "../../../src/coordinator/kernel/shard/schema.ts";
+import { ShardLog } from "../../../src/coordinator/kernel/shard/shard-log.ts";
 import { NodeSql } from "../../support/node-sql.ts";
 import { bucketType } from "../../support/types.ts";
 

@@ -1,13 +1,13 @@
-import { keyHash } from "../../../src/core/key-hash.ts";
-import { shardOf } from "../../../src/core/placement.ts";
-import type { Name } from "../../../src/router/index.ts";
+import { keyHash } from "../../../src/coordinator/capabilities/reports/key-hash.ts";
+import { shardOf } from "../../../src/coordinator/kernel/placement.ts";
+import type { Name } from "../../../src/users/router/index.ts";
 import type {
   CellList,
   ReportPage,
   Source,
   SourceAnswer,
   SourceFailure,
-} from "../../../src/router/lookups/source.ts";
+} from "../../../src/users/router/lookups/source.ts";
 import { bucketType } from "../../support/types.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 

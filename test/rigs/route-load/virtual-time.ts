@@ -1,4 +1,4 @@
-import type { RouterClock } from "../../../src/router/lookups/clock.ts";
+import type { RouterClock } from "../../../src/users/router/lookups/clock.ts";
 
 /** Time that passes one millisecond at a time. */
 export class VirtualTime implements RouterClock {

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { misdirected } from "../../../src/cell/misdirected.ts";
+import { misdirected } from "../../../src/users/cell/misdirected.ts";
 
 /** A cell that serves the names in its rows, and answers 421 for all others. */
 export class Cell {

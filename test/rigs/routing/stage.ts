@@ -2,9 +2,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { patience } from "../../../demo/patience.ts";
-import { freePort } from "../../../scripts/free-port.ts";
-import { createClient, type Client } from "../../../src/client/index.ts";
-import { RouterProcess } from "../../scripts/router/router-process.ts";
+import { freePort } from "../../../src/hosts/workerd/free-port.ts";
+import { createClient, type Client } from "../../../src/users/client/index.ts";
+import { RouterProcess } from "../../hosts/router/router-process.ts";
 import { Server, type HostKind } from "../crash/server.ts";
 import { Cell } from "./cell.ts";
 

@@ -2,9 +2,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
-import { misdirected } from "../../../src/cell/misdirected.ts";
-import { createClient } from "../../../src/client/index.ts";
-import { startTestCoordinator, type TestCoordinator } from "../../../src/testing/index.ts";
+import { misdirected } from "../../../src/users/cell/misdirected.ts";
+import { createClient } from "../../../src/users/client/index.ts";
+import { startTestCoordinator, type TestCoordinator } from "../../../src/users/testing/index.ts";
 import type { Echo, Routed } from "./consumer/router-checks.ts";
 import { serve, serveFetch, type Served } from "./consumer/serve.ts";
 

@@ -4,9 +4,9 @@ import { once } from "node:events";
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { freePort } from "../../../scripts/free-port.ts";
-import { createClient } from "../../../src/client/index.ts";
-import { gitlabTypes } from "../../../src/core/types/gitlab.ts";
+import { freePort } from "../../../src/hosts/workerd/free-port.ts";
+import { createClient } from "../../../src/users/client/index.ts";
+import { gitlabTypes } from "../../../src/common/types/gitlab.ts";
 import { steps, type Facts, type Step } from "./commands.ts";
 
 interface Keys {

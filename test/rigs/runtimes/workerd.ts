@@ -1,7 +1,7 @@
 import { convertV4MiniflareOptions, Miniflare } from "miniflare";
 import { join } from "node:path";
 import { bundle } from "../../../scripts/bundle.ts";
-import { withoutSignalHandlers, workerdWrapper } from "../../../scripts/workerd.ts";
+import { withoutSignalHandlers, workerdWrapper } from "../../../src/hosts/workerd/workerd.ts";
 import type { Routed } from "./consumer/router-checks.ts";
 
 /** Runs the checks of the router in a Worker that has bundled the packed SDK. Returns what they checked. */

@@ -1,5 +1,5 @@
-import type { CellState, CellStatus } from "../../../src/core/messages.ts";
-import { toApiRecord } from "../../../src/http/answers.ts";
+import type { CellState, CellStatus } from "../../../src/coordinator/kernel/messages.ts";
+import { toApiRecord } from "../../../src/coordinator/api/answers.ts";
 import { bucketType, shipped } from "../../support/types.ts";
 import type { Api } from "./api.ts";
 import { isRefused } from "./api.ts";

@@ -1,4 +1,4 @@
-import { ask } from "../../../src/core/ask.ts";
+import { ask } from "../../../src/coordinator/kernel/ask.ts";
 import type {
   BeginAnswer,
   BucketKey,
@@ -17,21 +17,21 @@ import type {
   PlacedLease,
   SourceRange,
   Told,
-} from "../../../src/core/messages.ts";
-import type { ReportedStatus, StatusReport } from "../../../src/core/status.ts";
-import type { VerificationSlot } from "../../../src/core/directory/verification-slots.ts";
-import { shardOf, type Placement } from "../../../src/core/placement.ts";
-import type { Answer, Clock } from "../../../src/core/ports.ts";
-import { LedgerHistory } from "../../../src/client/ledger-history.ts";
-import { historyHeaderOf } from "../../../src/http/history-header.ts";
-import type { Refusal, Result } from "../../../src/core/refusal.ts";
+} from "../../../src/coordinator/kernel/messages.ts";
+import type { ReportedStatus, StatusReport } from "../../../src/coordinator/capabilities/status/status.ts";
+import type { VerificationSlot } from "../../../src/coordinator/capabilities/slots/directory.ts";
+import { shardOf, type Placement } from "../../../src/coordinator/kernel/placement.ts";
+import type { Answer, Clock } from "../../../src/coordinator/kernel/ports.ts";
+import { LedgerHistory } from "../../../src/users/client/ledger-history.ts";
+import { historyHeaderOf } from "../../../src/coordinator/capabilities/loss/edge/history-header.ts";
+import type { Refusal, Result } from "../../../src/coordinator/kernel/refusal.ts";
 import {
   answerOfRefusal,
   batchOpOf,
   seenOf,
   type Recorder,
   type SeenRecord,
-} from "../../../src/conformance/history/history.ts";
+} from "../../../src/users/conformance/history/history.ts";
 import type { Coordinator } from "./coordinator.ts";
 import type { Isolate } from "./isolate.ts";
 import type { Judge } from "./judge/judge.ts";

@@ -1,6 +1,6 @@
-import type { Answer } from "../../../src/core/ports.ts";
-import { defaultLimits } from "../../../src/core/limits.ts";
-import type { Transfer } from "../../../src/core/transfer/messages.ts";
+import type { Answer } from "../../../src/coordinator/kernel/ports.ts";
+import { defaultLimits } from "../../../src/common/limits.ts";
+import type { Transfer } from "../../../src/coordinator/capabilities/transfer/messages.ts";
 import type { Cell } from "./cell.ts";
 import { Grower } from "./growing.ts";
 import type { Random } from "./random.ts";

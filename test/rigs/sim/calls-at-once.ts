@@ -1,5 +1,5 @@
-import type { Result } from "../../../src/core/refusal.ts";
-import type { HistoryPoint, Told } from "../../../src/core/messages.ts";
+import type { Result } from "../../../src/coordinator/kernel/refusal.ts";
+import type { HistoryPoint, Told } from "../../../src/coordinator/kernel/messages.ts";
 import type { Cell } from "./cell.ts";
 import { opsOf, read } from "./made-leases.ts";
 import type { LocalRow } from "./local.ts";

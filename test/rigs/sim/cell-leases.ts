@@ -1,11 +1,15 @@
-import type { LeaseCalls, LeaseEvent, LeasedTransactionPorts } from "../../../src/cell/leased-transaction.ts";
-import type { LocalTransactions, NewLocalLease, TransactionResult } from "../../../src/cell/local.ts";
-import type { LeaseState } from "../../../src/cell/remote-leases.ts";
-import { rowKey } from "../../../src/cell/verification/ports.ts";
-import type { SourceRow } from "../../../src/cell/changes.ts";
-import type { Answer as CellAnswer } from "../../../src/client/answer.ts";
-import type { Batch as ApiBatch } from "../../../src/client/api-types.ts";
-import type { Op, Outcome } from "../../../src/core/messages.ts";
+import type {
+  LeaseCalls,
+  LeaseEvent,
+  LeasedTransactionPorts,
+} from "../../../src/users/cell/leased-transaction.ts";
+import type { LocalTransactions, NewLocalLease, TransactionResult } from "../../../src/users/cell/local.ts";
+import type { LeaseState } from "../../../src/users/cell/remote-leases.ts";
+import { rowKey } from "../../../src/users/cell/verification/ports.ts";
+import type { SourceRow } from "../../../src/users/cell/changes.ts";
+import type { Answer as CellAnswer } from "../../../src/users/client/answer.ts";
+import type { Batch as ApiBatch } from "../../../src/users/client/api-types.ts";
+import type { Op, Outcome } from "../../../src/coordinator/kernel/messages.ts";
 import type { Batch, SimulationContext } from "./api.ts";
 import type { Cell, Process } from "./cell.ts";
 import { cellAnswerOf } from "./lease-ports.ts";

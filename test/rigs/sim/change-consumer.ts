@@ -1,9 +1,12 @@
-import type { Growth } from "../../../src/core/growth/messages.ts";
-import type { Change, ChangesPage } from "../../../src/core/messages.ts";
-import { placementOf, shardOf } from "../../../src/core/placement.ts";
-import { refused, type Result } from "../../../src/core/refusal.ts";
-import { readChanges, type ReadShards } from "../../../src/http/read-changes.ts";
-import type { Positions } from "../../../src/router/positions.ts";
+import type { Growth } from "../../../src/coordinator/capabilities/growth/messages.ts";
+import type { Change, ChangesPage } from "../../../src/coordinator/kernel/messages.ts";
+import { placementOf, shardOf } from "../../../src/coordinator/kernel/placement.ts";
+import { refused, type Result } from "../../../src/coordinator/kernel/refusal.ts";
+import {
+  readChanges,
+  type ReadShards,
+} from "../../../src/coordinator/capabilities/feed/edge/read-changes.ts";
+import type { Positions } from "../../../src/users/router/positions.ts";
 import { textOfChange, type Claims } from "./judge/change-watch.ts";
 import { drawRow } from "./draw-rows.ts";
 import { nameKey, type Name } from "./local.ts";

@@ -1,18 +1,28 @@
-import { Directory } from "../../../src/core/directory/directory.ts";
-import { directoryMethods, ledgerMethods, type Peers, shardMethods } from "../../../src/core/methods.ts";
-import { Ledger } from "../../../src/core/ledger/ledger.ts";
-import { defaultLimits, type Limits } from "../../../src/core/limits.ts";
-import { refused, type Result } from "../../../src/core/refusal.ts";
-import { type BucketKey, type Envelope, type OperatorCall, type Told } from "../../../src/core/messages.ts";
-import type { Calls, MethodList } from "../../../src/core/method.ts";
-import { placementOf, shardOf, shardsOf } from "../../../src/core/placement.ts";
-import type { HeldNames } from "../../../src/core/shard/held-names.ts";
-import { Shard } from "../../../src/core/shard/shard.ts";
-import { ShardLog } from "../../../src/core/shard/shard-log.ts";
+import { Directory } from "../../../src/coordinator/kernel/directory/directory.ts";
+import {
+  directoryMethods,
+  ledgerMethods,
+  type Peers,
+  shardMethods,
+} from "../../../src/coordinator/kernel/methods.ts";
+import { Ledger } from "../../../src/coordinator/kernel/ledger/ledger.ts";
+import { defaultLimits, type Limits } from "../../../src/common/limits.ts";
+import { refused, type Result } from "../../../src/coordinator/kernel/refusal.ts";
+import {
+  type BucketKey,
+  type Envelope,
+  type OperatorCall,
+  type Told,
+} from "../../../src/coordinator/kernel/messages.ts";
+import type { Calls, MethodList } from "../../../src/coordinator/kernel/method.ts";
+import { placementOf, shardOf, shardsOf } from "../../../src/coordinator/kernel/placement.ts";
+import type { HeldNames } from "../../../src/coordinator/kernel/shard/held-names.ts";
+import { Shard } from "../../../src/coordinator/kernel/shard/shard.ts";
+import { ShardLog } from "../../../src/coordinator/kernel/shard/shard-log.ts";
 import { callsOf } from "../../support/calls-of.ts";
 import { operator, STAMP } from "../../support/ops.ts";
-import type { Stamp } from "../../../src/core/formats.ts";
-import { UnknownTables, type Tables } from "../../../src/core/tables.ts";
+import type { Stamp } from "../../../src/coordinator/kernel/formats.ts";
+import { UnknownTables, type Tables } from "../../../src/coordinator/kernel/tables.ts";
 import type { Network } from "./network.ts";
 import { Part, type Instance, type PartContext } from "./part.ts";
 import type { Owner } from "./scheduler.ts";

@@ -9,7 +9,7 @@ import {
   partFaults,
   recordFaults,
 } from "./simulation-settings.ts";
-import { writePoints } from "../../../src/core/write-points.ts";
+import { writePoints } from "../../../src/coordinator/kernel/write-points.ts";
 import { invariants } from "./violation.ts";
 
 /**

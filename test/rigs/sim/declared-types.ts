@@ -1,10 +1,14 @@
-import type { DeclaredTypes, KnownTypes, Snapshot } from "../../../src/core/directory/messages.ts";
-import type { Op } from "../../../src/core/messages.ts";
-import { ok, type Refusal, type Result } from "../../../src/core/refusal.ts";
-import { documentOf, typesOf, type TypesDocument } from "../../../src/core/types/document.ts";
-import { Types, type TypeEntry, type TypeKind } from "../../../src/core/types/types.ts";
-import { storedTypes, toApiRecord } from "../../../src/http/answers.ts";
-import { keyOf, opsOf, typesIn, type Batch } from "../../../src/http/batch.ts";
+import type {
+  DeclaredTypes,
+  KnownTypes,
+  Snapshot,
+} from "../../../src/coordinator/kernel/directory/messages.ts";
+import type { Op } from "../../../src/coordinator/kernel/messages.ts";
+import { ok, type Refusal, type Result } from "../../../src/coordinator/kernel/refusal.ts";
+import { documentOf, typesOf, type TypesDocument } from "../../../src/common/types/document.ts";
+import { Types, type TypeEntry, type TypeKind } from "../../../src/common/types/types.ts";
+import { storedTypes, toApiRecord } from "../../../src/coordinator/api/answers.ts";
+import { keyOf, opsOf, typesIn, type Batch } from "../../../src/coordinator/api/batch.ts";
 import { shipped } from "../../support/types.ts";
 import { isRefused } from "./api.ts";
 import type { Cell } from "./cell.ts";

@@ -5,9 +5,13 @@ import type {
   MintedKey,
   Snapshot,
   TypeSet,
-} from "../../../src/core/directory/messages.ts";
-import { noIdentities, type IdentitySet, type Issuer } from "../../../src/core/identities/identities.ts";
-import { isSameType, Types, type TypeEntry } from "../../../src/core/types/types.ts";
+} from "../../../src/coordinator/kernel/directory/messages.ts";
+import {
+  noIdentities,
+  type IdentitySet,
+  type Issuer,
+} from "../../../src/coordinator/capabilities/identities/identities.ts";
+import { isSameType, Types, type TypeEntry } from "../../../src/common/types/types.ts";
 import { operator } from "../../support/ops.ts";
 import { shipped } from "../../support/types.ts";
 import { operationsOf } from "./judge/growth-watch.ts";

@@ -1,6 +1,6 @@
-import type { Sql, SqlValue, Synchronous } from "../../../src/core/ports.ts";
-import type { WritePoint } from "../../../src/core/write-points.ts";
-import { SqliteDatabase } from "../../../src/node-host/sqlite-database.ts";
+import type { Sql, SqlValue, Synchronous } from "../../../src/coordinator/kernel/ports.ts";
+import type { WritePoint } from "../../../src/coordinator/kernel/write-points.ts";
+import { SqliteDatabase } from "../../../src/hosts/node/sqlite-database.ts";
 import { checkNamed } from "../../support/named-writes.ts";
 
 interface Statement {

@@ -1,4 +1,4 @@
-import type { Op, OpKind } from "../../../src/core/messages.ts";
+import type { Op, OpKind } from "../../../src/coordinator/kernel/messages.ts";
 import type { Api } from "./api.ts";
 import type { Cell } from "./cell.ts";
 import { LocalFailure, type LocalChange, type LocalRow } from "./local.ts";

@@ -1,5 +1,5 @@
-import type { Exchange } from "../../../src/core/messages.ts";
-import type { WritePoint } from "../../../src/core/write-points.ts";
+import type { Exchange } from "../../../src/coordinator/kernel/messages.ts";
+import type { WritePoint } from "../../../src/coordinator/kernel/write-points.ts";
 import { Random } from "./random.ts";
 import type {
   CellCrash,

@@ -1,9 +1,14 @@
-import { DigestSum, digestWordsOf } from "../../../src/core/digest.ts";
-import type { VerificationSlot } from "../../../src/core/directory/verification-slots.ts";
-import type { DigestRecordsAnswer, DigestWords, Op, SourceRange } from "../../../src/core/messages.ts";
-import { readDigests } from "../../../src/http/digest-parts.ts";
-import { ok, refused } from "../../../src/core/refusal.ts";
-import { sourceOrder } from "../../../src/core/source-order.ts";
+import { DigestSum, digestWordsOf } from "../../../src/common/digest.ts";
+import type { VerificationSlot } from "../../../src/coordinator/capabilities/slots/directory.ts";
+import type {
+  DigestRecordsAnswer,
+  DigestWords,
+  Op,
+  SourceRange,
+} from "../../../src/coordinator/kernel/messages.ts";
+import { readDigests } from "../../../src/coordinator/capabilities/records/edge/digest-parts.ts";
+import { ok, refused } from "../../../src/coordinator/kernel/refusal.ts";
+import { sourceOrder } from "../../../src/common/source-order.ts";
 import { shipped } from "../../support/types.ts";
 import { isRefused } from "./api.ts";
 import type { Cell } from "./cell.ts";

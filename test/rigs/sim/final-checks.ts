@@ -1,5 +1,5 @@
-import { defaultLimits } from "../../../src/core/limits.ts";
-import { checkHistory } from "../../../src/conformance/history/check-history.ts";
+import { defaultLimits } from "../../../src/common/limits.ts";
+import { checkHistory } from "../../../src/users/conformance/history/check-history.ts";
 import { bucketType } from "../../support/types.ts";
 import type { Cell } from "./cell.ts";
 import { isClaimOf, rowKey } from "./judge/rows.ts";

@@ -1,6 +1,6 @@
-import type { ErasedPeriods, Period, PeriodPage } from "../../../src/core/messages.ts";
+import type { ErasedPeriods, Period, PeriodPage } from "../../../src/coordinator/kernel/messages.ts";
 import { operator } from "../../support/ops.ts";
-import type { PastClaimRow } from "../../../src/core/shard/past-claims.ts";
+import type { PastClaimRow } from "../../../src/coordinator/capabilities/past-claims/shard.ts";
 import type { Name } from "./local.ts";
 import type { Part } from "./part.ts";
 import type { Simulation } from "./simulation.ts";

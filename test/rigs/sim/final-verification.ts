@@ -1,4 +1,4 @@
-import type { VerificationReport } from "../../../src/cell/verification/report.ts";
+import type { VerificationReport } from "../../../src/users/cell/verification/report.ts";
 import type { Cell } from "./cell.ts";
 import { isClaimOf, rowKey } from "./judge/rows.ts";
 import { nameKey } from "./local.ts";

@@ -1,8 +1,8 @@
-import { shardOf } from "../../../src/core/placement.ts";
-import type { Result } from "../../../src/core/refusal.ts";
-import type { Told } from "../../../src/core/messages.ts";
-import { LedgerHistory, type LedgerPoint } from "../../../src/client/ledger-history.ts";
-import { historyHeaderOf } from "../../../src/http/history-header.ts";
+import { shardOf } from "../../../src/coordinator/kernel/placement.ts";
+import type { Result } from "../../../src/coordinator/kernel/refusal.ts";
+import type { Told } from "../../../src/coordinator/kernel/messages.ts";
+import { LedgerHistory, type LedgerPoint } from "../../../src/users/client/ledger-history.ts";
+import { historyHeaderOf } from "../../../src/coordinator/capabilities/loss/edge/history-header.ts";
 import { bucketType } from "../../support/types.ts";
 import { callAtOnce, pointsOf, type Points } from "./calls-at-once.ts";
 import type { Cell } from "./cell.ts";

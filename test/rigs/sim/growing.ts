@@ -1,7 +1,7 @@
-import type { Growth } from "../../../src/core/growth/messages.ts";
-import { shardsOf } from "../../../src/core/placement.ts";
-import type { OperationKind } from "../../../src/core/operations/operations.ts";
-import type { Result } from "../../../src/core/refusal.ts";
+import type { Growth } from "../../../src/coordinator/capabilities/growth/messages.ts";
+import { shardsOf } from "../../../src/coordinator/kernel/placement.ts";
+import type { OperationKind } from "../../../src/coordinator/capabilities/operations/operations.ts";
+import type { Result } from "../../../src/coordinator/kernel/refusal.ts";
 import { operator } from "../../support/ops.ts";
 import type { SimulatedDriver, GrowthModules } from "./projection.ts";
 import type { Random } from "./random.ts";

@@ -1,9 +1,9 @@
-import { unknown, type Answer as CellAnswer } from "../../../src/client/answer.ts";
-import type { LeaseState } from "../../../src/cell/remote-leases.ts";
-import type { Conflict } from "../../../src/client/api-types.ts";
-import { listOf, type Op } from "../../../src/core/messages.ts";
-import type { Answer } from "../../../src/core/ports.ts";
-import { errorCodes, type Conflict as CoreConflict } from "../../../src/core/refusal.ts";
+import { unknown, type Answer as CellAnswer } from "../../../src/users/client/answer.ts";
+import type { LeaseState } from "../../../src/users/cell/remote-leases.ts";
+import type { Conflict } from "../../../src/users/client/api-types.ts";
+import { listOf, type Op } from "../../../src/coordinator/kernel/messages.ts";
+import type { Answer } from "../../../src/coordinator/kernel/ports.ts";
+import { errorCodes, type Conflict as CoreConflict } from "../../../src/coordinator/kernel/refusal.ts";
 import { bucketTypeName } from "./local.ts";
 
 /**

@@ -1,15 +1,15 @@
-import type { Bucket, Source, Subject } from "../../../src/client/api-types.ts";
-import { compareBytes, sourceOrder } from "../../../src/core/source-order.ts";
-import type { SourceRow } from "../../../src/cell/changes.ts";
-import type { NewLocalLease } from "../../../src/cell/local.ts";
-import type { LocalLease, LocalLeases } from "../../../src/cell/reconcile.ts";
+import type { Bucket, Source, Subject } from "../../../src/users/client/api-types.ts";
+import { compareBytes, sourceOrder } from "../../../src/common/source-order.ts";
+import type { SourceRow } from "../../../src/users/cell/changes.ts";
+import type { NewLocalLease } from "../../../src/users/cell/local.ts";
+import type { LocalLease, LocalLeases } from "../../../src/users/cell/reconcile.ts";
 import {
   rowKey,
   type IdRange,
   type QueuePage,
   type QueuedRow,
   type VerifiedRow,
-} from "../../../src/cell/verification/ports.ts";
+} from "../../../src/users/cell/verification/ports.ts";
 import { shipped } from "../../support/types.ts";
 import type { LocalFault } from "./simulation-settings.ts";
 

@@ -1,5 +1,5 @@
 import { tableOf } from "../../support/holds.ts";
-import type { Op } from "../../../src/core/messages.ts";
+import type { Op } from "../../../src/coordinator/kernel/messages.ts";
 import type { Cell } from "./cell.ts";
 import type { LocalRow, Name } from "./local.ts";
 import type { Part } from "./part.ts";

@@ -1,4 +1,4 @@
-import type { Result } from "../../../src/core/refusal.ts";
+import type { Result } from "../../../src/coordinator/kernel/refusal.ts";
 import { copied } from "../../support/copied.ts";
 import type { Faults } from "./faults.ts";
 import type { Instance, Part } from "./part.ts";

@@ -1,5 +1,5 @@
-import type { Ports } from "../../../src/core/ports.ts";
-import type { WritePoint } from "../../../src/core/write-points.ts";
+import type { Ports } from "../../../src/coordinator/kernel/ports.ts";
+import type { WritePoint } from "../../../src/coordinator/kernel/write-points.ts";
 import { Disk, InstanceSql } from "./disk.ts";
 import type { Faults } from "./faults.ts";
 import type { Owner, Scheduler } from "./scheduler.ts";

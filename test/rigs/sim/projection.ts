@@ -1,14 +1,14 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { readdirSync, readFileSync } from "node:fs";
-import type { AuditAction } from "../../../src/core/audit.ts";
-import type { Cell, MintedKey, TypeSet } from "../../../src/core/directory/messages.ts";
-import type { Growth, GrowthProgress } from "../../../src/core/growth/messages.ts";
-import { limitVariable, type LimitName, type Limits } from "../../../src/core/limits.ts";
-import type { Envelope, HistoryPoint } from "../../../src/core/messages.ts";
-import type { Placement } from "../../../src/core/placement.ts";
-import { ok, refused, type Result } from "../../../src/core/refusal.ts";
-import type { Operation, OperationSet } from "../../../src/core/operations/operations.ts";
-import type { TypeEntry } from "../../../src/core/types/types.ts";
+import type { AuditAction } from "../../../src/coordinator/capabilities/audit/audit.ts";
+import type { Cell, MintedKey, TypeSet } from "../../../src/coordinator/kernel/directory/messages.ts";
+import type { Growth, GrowthProgress } from "../../../src/coordinator/capabilities/growth/messages.ts";
+import { limitVariable, type LimitName, type Limits } from "../../../src/common/limits.ts";
+import type { Envelope, HistoryPoint } from "../../../src/coordinator/kernel/messages.ts";
+import type { Placement } from "../../../src/coordinator/kernel/placement.ts";
+import { ok, refused, type Result } from "../../../src/coordinator/kernel/refusal.ts";
+import type { Operation, OperationSet } from "../../../src/coordinator/capabilities/operations/operations.ts";
+import type { TypeEntry } from "../../../src/common/types/types.ts";
 import type { Coordinator } from "./coordinator.ts";
 import type { Faults } from "./faults.ts";
 import type { Network } from "./network.ts";
@@ -349,7 +349,9 @@ export class Cron {
     };
     // A string, because the module uses the platform's types, which this TypeScript project does not have.
     // oxlint-disable-next-line typescript/no-unnecessary-type-assertion
-    const imported = import("../../../src/projections/cron.ts" as string) as Promise<{ runCron: RunCron }>;
+    const imported = import("../../../src/coordinator/cron/cron.ts" as string) as Promise<{
+      runCron: RunCron;
+    }>;
     this.#run = imported.then(({ runCron }) => runCron);
     this.#growth = this.#importGrowth();
   }
@@ -358,14 +360,14 @@ export class Cron {
     // Strings, as for the cron.
     /* oxlint-disable typescript/no-unnecessary-type-assertion */
     const modules = await Promise.all([
-      import("../../../src/projections/growth.ts" as string),
-      import("../../../src/projections/directory-copies.ts" as string),
-      import("../../../src/projections/mirror.ts" as string),
-      import("../../../src/projections/database.ts" as string),
-      import("../../../src/objects/known-format.ts" as string),
-      import("../../../src/objects/known-placement.ts" as string),
-      import("../../../src/objects/objects.ts" as string),
-      import("../../../src/env.ts" as string),
+      import("../../../src/coordinator/capabilities/growth/edge/cron.ts" as string),
+      import("../../../src/coordinator/d1/directory-copies.ts" as string),
+      import("../../../src/coordinator/capabilities/projection/edge/mirror.ts" as string),
+      import("../../../src/coordinator/d1/database.ts" as string),
+      import("../../../src/coordinator/isolate/known-format.ts" as string),
+      import("../../../src/coordinator/isolate/known-placement.ts" as string),
+      import("../../../src/coordinator/objects/objects.ts" as string),
+      import("../../../src/coordinator/env.ts" as string),
     ]);
     /* oxlint-enable typescript/no-unnecessary-type-assertion */
     return Object.assign({}, ...(modules as object[])) as GrowthModules;

@@ -5,12 +5,12 @@ import {
   type Finding,
   type LocalLeases,
   type ReconcileOptions,
-} from "../../../src/cell/reconcile.ts";
-import type { RemoteLeases } from "../../../src/cell/remote-leases.ts";
-import type { Answer as CellAnswer } from "../../../src/client/answer.ts";
-import { idleMsOf } from "../../../src/core/idle-time.ts";
-import type { Lease, Outcome } from "../../../src/core/messages.ts";
-import type { Answer } from "../../../src/core/ports.ts";
+} from "../../../src/users/cell/reconcile.ts";
+import type { RemoteLeases } from "../../../src/users/cell/remote-leases.ts";
+import type { Answer as CellAnswer } from "../../../src/users/client/answer.ts";
+import { idleMsOf } from "../../../src/coordinator/capabilities/renewals/idle-time.ts";
+import type { Lease, Outcome } from "../../../src/coordinator/kernel/messages.ts";
+import type { Answer } from "../../../src/coordinator/kernel/ports.ts";
 import type { Api } from "./api.ts";
 import type { Cell } from "./cell.ts";
 import type { Judge } from "./judge/judge.ts";

@@ -1,6 +1,6 @@
-import type { Snapshot } from "../../../src/core/directory/messages.ts";
-import type { Result } from "../../../src/core/refusal.ts";
-import type { CellStatus, PartStatus, RemovalProgress } from "../../../src/core/messages.ts";
+import type { Snapshot } from "../../../src/coordinator/kernel/directory/messages.ts";
+import type { Result } from "../../../src/coordinator/kernel/refusal.ts";
+import type { CellStatus, PartStatus, RemovalProgress } from "../../../src/coordinator/kernel/messages.ts";
 import { operator } from "../../support/ops.ts";
 import { bucketType } from "../../support/types.ts";
 import { activities } from "./activity.ts";

@@ -1,5 +1,5 @@
-import type { Snapshot } from "../../../src/core/directory/messages.ts";
-import type { PartStatus, RemovalEnd, RemovalProgress } from "../../../src/core/messages.ts";
+import type { Snapshot } from "../../../src/coordinator/kernel/directory/messages.ts";
+import type { PartStatus, RemovalEnd, RemovalProgress } from "../../../src/coordinator/kernel/messages.ts";
 import { operator } from "../../support/ops.ts";
 import { isRefused } from "./api.ts";
 import type { Cell } from "./cell.ts";

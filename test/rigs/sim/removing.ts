@@ -1,7 +1,7 @@
-import type { CellStatus, RemovalProgress } from "../../../src/core/messages.ts";
-import type { Transfer } from "../../../src/core/transfer/messages.ts";
+import type { CellStatus, RemovalProgress } from "../../../src/coordinator/kernel/messages.ts";
+import type { Transfer } from "../../../src/coordinator/capabilities/transfer/messages.ts";
 import { activities } from "./activity.ts";
-import type { Answer } from "../../../src/core/ports.ts";
+import type { Answer } from "../../../src/coordinator/kernel/ports.ts";
 import { isRefused } from "./api.ts";
 import { BesideRemoval } from "./beside-removal.ts";
 import type { Cell } from "./cell.ts";

@@ -1,18 +1,18 @@
-import { ask } from "../../../src/core/ask.ts";
-import { keyHash } from "../../../src/core/key-hash.ts";
-import type { LookupAnswer, LookupFound, Report } from "../../../src/core/messages.ts";
-import { shardOf } from "../../../src/core/placement.ts";
-import type { Answer } from "../../../src/core/ports.ts";
-import { CachedRoutes } from "../../../src/router/lookups/cached-routes.ts";
-import type { SharedCache, SharedHit } from "../../../src/router/lookups/shared-cache.ts";
+import { ask } from "../../../src/coordinator/kernel/ask.ts";
+import { keyHash } from "../../../src/coordinator/capabilities/reports/key-hash.ts";
+import type { LookupAnswer, LookupFound, Report } from "../../../src/coordinator/kernel/messages.ts";
+import { shardOf } from "../../../src/coordinator/kernel/placement.ts";
+import type { Answer } from "../../../src/coordinator/kernel/ports.ts";
+import { CachedRoutes } from "../../../src/users/router/lookups/cached-routes.ts";
+import type { SharedCache, SharedHit } from "../../../src/users/router/lookups/shared-cache.ts";
 import type {
   CellList,
   ReportPage,
   Source,
   SourceAnswer,
   SourceFailure,
-} from "../../../src/router/lookups/source.ts";
-import type { Name as RouteName, Positions, RouteAnswer } from "../../../src/router/index.ts";
+} from "../../../src/users/router/lookups/source.ts";
+import type { Name as RouteName, Positions, RouteAnswer } from "../../../src/users/router/index.ts";
 import type { Coordinator } from "./coordinator.ts";
 import type { Faults } from "./faults.ts";
 import type { Isolate } from "./isolate.ts";

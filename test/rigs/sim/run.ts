@@ -1,5 +1,5 @@
-import { wallClock } from "../../../src/runtime.ts";
-import { RIDE_WAIT_MS } from "../../../src/core/ledger/shard-link.ts";
+import { wallClock } from "../../../src/coordinator/runtime.ts";
+import { RIDE_WAIT_MS } from "../../../src/coordinator/kernel/ledger/shard-link.ts";
 import { thaw } from "./activity.ts";
 import { checkConsumer } from "./change-consumer.ts";
 import { checkAlive, checkHistories, checkRest, checkWithoutCron, lookAtAll } from "./final-checks.ts";

@@ -1,7 +1,7 @@
-import type { ClaimRecord, ListCursor, ListRecordsAnswer } from "../../../src/core/messages.ts";
-import type { Answer } from "../../../src/core/ports.ts";
-import { ok, refused } from "../../../src/core/refusal.ts";
-import { readDigests } from "../../../src/http/digest-parts.ts";
+import type { ClaimRecord, ListCursor, ListRecordsAnswer } from "../../../src/coordinator/kernel/messages.ts";
+import type { Answer } from "../../../src/coordinator/kernel/ports.ts";
+import { ok, refused } from "../../../src/coordinator/kernel/refusal.ts";
+import { readDigests } from "../../../src/coordinator/capabilities/records/edge/digest-parts.ts";
 import { bucketType, sourceType as numberOf } from "../../support/types.ts";
 import type { Cell } from "./cell.ts";
 import { compareSources } from "./judge/source-order.ts";

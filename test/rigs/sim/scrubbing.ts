@@ -1,9 +1,14 @@
-import type { CanonicalRule } from "../../../src/core/canonical/rule.ts";
-import type { KnownTypes } from "../../../src/core/directory/messages.ts";
-import type { ScrubBegin, ScrubKind, ScrubPass, ScrubStatus } from "../../../src/core/messages.ts";
-import type { SqlValue } from "../../../src/core/ports.ts";
-import type { StoredEntry } from "../../../src/core/shard/hold-entries.ts";
-import { bucketText } from "../../../src/core/shard/rows.ts";
+import type { CanonicalRule } from "../../../src/common/canonical/rule.ts";
+import type { KnownTypes } from "../../../src/coordinator/kernel/directory/messages.ts";
+import type {
+  ScrubBegin,
+  ScrubKind,
+  ScrubPass,
+  ScrubStatus,
+} from "../../../src/coordinator/kernel/messages.ts";
+import type { SqlValue } from "../../../src/coordinator/kernel/ports.ts";
+import type { StoredEntry } from "../../../src/coordinator/kernel/shard/hold-entries.ts";
+import { bucketText } from "../../../src/coordinator/kernel/shard/rows.ts";
 import { changeEntries, HOLDS } from "../../support/holds.ts";
 import type { Api } from "./api.ts";
 import type { Cell } from "./cell.ts";

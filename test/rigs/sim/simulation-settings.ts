@@ -1,4 +1,4 @@
-import type { Limits } from "../../../src/core/limits.ts";
+import type { Limits } from "../../../src/common/limits.ts";
 import { Random } from "./random.ts";
 
 /**

@@ -1,9 +1,9 @@
-import type { DeclaredTypes } from "../../../src/core/directory/messages.ts";
-import type { BeginRequest, BucketKey } from "../../../src/core/messages.ts";
-import { shardOf } from "../../../src/core/placement.ts";
-import { opsOf } from "../../../src/http/batch.ts";
+import type { DeclaredTypes } from "../../../src/coordinator/kernel/directory/messages.ts";
+import type { BeginRequest, BucketKey } from "../../../src/coordinator/kernel/messages.ts";
+import { shardOf } from "../../../src/coordinator/kernel/placement.ts";
+import { opsOf } from "../../../src/coordinator/api/batch.ts";
 import { shipped } from "../../support/types.ts";
-import { batchOpOf, Recorder } from "../../../src/conformance/history/history.ts";
+import { batchOpOf, Recorder } from "../../../src/users/conformance/history/history.ts";
 import { activities, namesOf } from "./activity.ts";
 import { Api, type SimulationContext } from "./api.ts";
 import { MAX_CLOCK_SKEW_MS, Cell } from "./cell.ts";

@@ -1,6 +1,6 @@
-import type { Growth } from "../../../src/core/growth/messages.ts";
-import { shardOf } from "../../../src/core/placement.ts";
-import type { Result } from "../../../src/core/refusal.ts";
+import type { Growth } from "../../../src/coordinator/capabilities/growth/messages.ts";
+import { shardOf } from "../../../src/coordinator/kernel/placement.ts";
+import type { Result } from "../../../src/coordinator/kernel/refusal.ts";
 import { operator } from "../../support/ops.ts";
 import { bucketType } from "../../support/types.ts";
 import type { Cell } from "./cell.ts";

@@ -1,4 +1,4 @@
-import type { LedgerHistory, LedgerPoint } from "../../../src/client/ledger-history.ts";
+import type { LedgerHistory, LedgerPoint } from "../../../src/users/client/ledger-history.ts";
 
 /** The table of a cell's database that has the points of its ledger. All processes of the cell share it. */
 export class StoredHistory {

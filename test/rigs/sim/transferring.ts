@@ -8,10 +8,10 @@ import type {
   Op,
   Outcome,
   PlacedLease,
-} from "../../../src/core/messages.ts";
-import type { Transfer, TransferCall } from "../../../src/core/transfer/messages.ts";
-import type { TransferSide } from "../../../src/core/transfer/range.ts";
-import type { Answer } from "../../../src/core/ports.ts";
+} from "../../../src/coordinator/kernel/messages.ts";
+import type { Transfer, TransferCall } from "../../../src/coordinator/capabilities/transfer/messages.ts";
+import type { TransferSide } from "../../../src/coordinator/capabilities/transfer/range.ts";
+import type { Answer } from "../../../src/coordinator/kernel/ports.ts";
 import { bucketType, sourceType } from "../../support/types.ts";
 import type { Cell } from "./cell.ts";
 import { bucketTypeName, type Name } from "./local.ts";

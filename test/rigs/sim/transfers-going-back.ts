@@ -1,4 +1,4 @@
-import type { Result } from "../../../src/core/refusal.ts";
+import type { Result } from "../../../src/coordinator/kernel/refusal.ts";
 import type {
   BeginAnswer,
   Envelope,
@@ -9,14 +9,14 @@ import type {
   Op,
   PartStatus,
   PlacedLease,
-} from "../../../src/core/messages.ts";
-import type { Ledger } from "../../../src/core/ledger/ledger.ts";
-import type { StoredTransfer } from "../../../src/core/ledger/transfer-store.ts";
-import type { RangeHoldRow } from "../../../src/core/shard/range-holds.ts";
-import type { Shard } from "../../../src/core/shard/shard.ts";
-import type { ClaimRow } from "../../../src/core/shard/rows.ts";
-import type { Transfer, TransferCall } from "../../../src/core/transfer/messages.ts";
-import type { TransferSide } from "../../../src/core/transfer/range.ts";
+} from "../../../src/coordinator/kernel/messages.ts";
+import type { Ledger } from "../../../src/coordinator/kernel/ledger/ledger.ts";
+import type { StoredTransfer } from "../../../src/coordinator/capabilities/transfer/ledger-store.ts";
+import type { RangeHoldRow } from "../../../src/coordinator/capabilities/transfer/range-holds.ts";
+import type { Shard } from "../../../src/coordinator/kernel/shard/shard.ts";
+import type { ClaimRow } from "../../../src/coordinator/kernel/shard/rows.ts";
+import type { Transfer, TransferCall } from "../../../src/coordinator/capabilities/transfer/messages.ts";
+import type { TransferSide } from "../../../src/coordinator/capabilities/transfer/range.ts";
 import { copied } from "../../support/copied.ts";
 import { exchangeOf, operator } from "../../support/ops.ts";
 import { bucketType } from "../../support/types.ts";

@@ -1,7 +1,7 @@
-import { DigestSum, digestWordsOf } from "../../../src/core/digest.ts";
-import { namesOf, digestedOf } from "../../../src/cell/verification/row-names.ts";
-import type { IdRange, RangeDigest, VerifiedRow } from "../../../src/cell/verification/ports.ts";
-import { compareBytes, sourceOrder } from "../../../src/core/source-order.ts";
+import { DigestSum, digestWordsOf } from "../../../src/common/digest.ts";
+import { namesOf, digestedOf } from "../../../src/users/cell/verification/row-names.ts";
+import type { IdRange, RangeDigest, VerifiedRow } from "../../../src/users/cell/verification/ports.ts";
+import { compareBytes, sourceOrder } from "../../../src/common/source-order.ts";
 import { shipped } from "../../support/types.ts";
 import type { Judge } from "./judge/judge.ts";
 

@@ -1,13 +1,13 @@
-import type { Bucket, ForeignRecord, ClaimRecord as ApiRecord } from "../../../src/client/api-types.ts";
-import { canonicalOf, numberOf } from "../../../src/cell/declared-types.ts";
+import type { Bucket, ForeignRecord, ClaimRecord as ApiRecord } from "../../../src/users/client/api-types.ts";
+import { canonicalOf, numberOf } from "../../../src/users/cell/declared-types.ts";
 import type {
   IdRange,
   RangeDigest,
   RecordPage,
   VerifiedRecords,
-} from "../../../src/cell/verification/ports.ts";
-import { fanOut } from "../../../src/core/fan-out.ts";
-import { DigestSum } from "../../../src/core/digest.ts";
+} from "../../../src/users/cell/verification/ports.ts";
+import { fanOut } from "../../../src/coordinator/kernel/fan-out.ts";
+import { DigestSum } from "../../../src/common/digest.ts";
 import type {
   BucketKey,
   ClaimRecord,
@@ -15,15 +15,19 @@ import type {
   RangeDigest as ShardDigest,
   RecordPosition,
   SourceRange,
-} from "../../../src/core/messages.ts";
-import { shardOf } from "../../../src/core/placement.ts";
-import type { Answer } from "../../../src/core/ports.ts";
-import { refused, type Result } from "../../../src/core/refusal.ts";
-import { afterSource } from "../../../src/core/shard/scan-store.ts";
-import { sourceOrder } from "../../../src/core/source-order.ts";
-import { readDigests, sumOf } from "../../../src/http/digest-parts.ts";
-import { isSplit, mergeRecords, type MergedPage } from "../../../src/http/record-merge.ts";
-import { toApiRecord } from "../../../src/http/answers.ts";
+} from "../../../src/coordinator/kernel/messages.ts";
+import { shardOf } from "../../../src/coordinator/kernel/placement.ts";
+import type { Answer } from "../../../src/coordinator/kernel/ports.ts";
+import { refused, type Result } from "../../../src/coordinator/kernel/refusal.ts";
+import { afterSource } from "../../../src/coordinator/capabilities/records/scan-store.ts";
+import { sourceOrder } from "../../../src/common/source-order.ts";
+import { readDigests, sumOf } from "../../../src/coordinator/capabilities/records/edge/digest-parts.ts";
+import {
+  isSplit,
+  mergeRecords,
+  type MergedPage,
+} from "../../../src/coordinator/capabilities/records/edge/record-merge.ts";
+import { toApiRecord } from "../../../src/coordinator/api/answers.ts";
 import { shipped } from "../../support/types.ts";
 import type { Api, SimulationContext } from "./api.ts";
 

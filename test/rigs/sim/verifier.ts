@@ -1,20 +1,20 @@
-import { LocalCommitUnknownError, NotSavedError } from "../../../src/cell/errors.ts";
-import { LeasedTransaction } from "../../../src/cell/leased-transaction.ts";
-import type { SourceRow } from "../../../src/cell/changes.ts";
-import type { VerifyOptions } from "../../../src/cell/verification/options.ts";
-import { MAX_AGE_MS, type Cursor } from "../../../src/cell/verification/cursor.ts";
+import { LocalCommitUnknownError, NotSavedError } from "../../../src/users/cell/errors.ts";
+import { LeasedTransaction } from "../../../src/users/cell/leased-transaction.ts";
+import type { SourceRow } from "../../../src/users/cell/changes.ts";
+import type { VerifyOptions } from "../../../src/users/cell/verification/options.ts";
+import { MAX_AGE_MS, type Cursor } from "../../../src/users/cell/verification/cursor.ts";
 import {
   rowKey,
   type LockedRows,
   type RepairResult,
   type VerificationPorts,
   type VerifiedTable,
-} from "../../../src/cell/verification/ports.ts";
-import type { VerificationItem, VerificationReport } from "../../../src/cell/verification/report.ts";
-import { VerificationAborted, verify } from "../../../src/cell/verification/verify.ts";
-import { isLeaseholdError, LeaseholdError } from "../../../src/client/errors.ts";
-import type { Batch as ApiBatch, Source } from "../../../src/client/api-types.ts";
-import { defaultLimits } from "../../../src/core/limits.ts";
+} from "../../../src/users/cell/verification/ports.ts";
+import type { VerificationItem, VerificationReport } from "../../../src/users/cell/verification/report.ts";
+import { VerificationAborted, verify } from "../../../src/users/cell/verification/verify.ts";
+import { isLeaseholdError, LeaseholdError } from "../../../src/users/client/errors.ts";
+import type { Batch as ApiBatch, Source } from "../../../src/users/client/api-types.ts";
+import { defaultLimits } from "../../../src/common/limits.ts";
 import { shipped } from "../../support/types.ts";
 import { isRefused, type Api, type SimulationContext } from "./api.ts";
 import type { CellLeases } from "./cell-leases.ts";

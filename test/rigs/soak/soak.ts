@@ -2,18 +2,18 @@ import { mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { patience } from "../../../demo/patience.ts";
 import { Random } from "../../../demo/random.ts";
-import { reconcile, ReconcileAborted, type Finding } from "../../../src/cell/reconcile.ts";
-import type { RemoteLeases } from "../../../src/cell/remote-leases.ts";
-import { ClientLeases, type LeaseState } from "../../../src/cell/remote-leases.ts";
-import { unknown, type Answer } from "../../../src/client/answer.ts";
-import { createClient } from "../../../src/client/index.ts";
+import { reconcile, ReconcileAborted, type Finding } from "../../../src/users/cell/reconcile.ts";
+import type { RemoteLeases } from "../../../src/users/cell/remote-leases.ts";
+import { ClientLeases, type LeaseState } from "../../../src/users/cell/remote-leases.ts";
+import { unknown, type Answer } from "../../../src/users/client/answer.ts";
+import { createClient } from "../../../src/users/client/index.ts";
 import { cellIds, Clients } from "../crash/clients.ts";
 import { LocalDatabase } from "../crash/local-database.ts";
 import { nowMs, readRecords, Recorder } from "../crash/record.ts";
 import { Server, killTargets, type HostKind } from "../crash/server.ts";
 import { readStores, sizeOf } from "../crash/state-files.ts";
 import { bucketKey, Verifier } from "../crash/verify.ts";
-import { freePort } from "../../../scripts/free-port.ts";
+import { freePort } from "../../../src/hosts/workerd/free-port.ts";
 import { addCall, newMinute, residentMb, type Minute } from "./samples.ts";
 
 export interface SoakOptions {

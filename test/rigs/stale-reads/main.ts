@@ -7,8 +7,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { createClient } from "../../../src/client/index.ts";
-import { freePort } from "../../../scripts/free-port.ts";
+import { createClient } from "../../../src/users/client/index.ts";
+import { freePort } from "../../../src/hosts/workerd/free-port.ts";
 import { BadOption, parsed, runProgram, wholeNumber } from "../../support/options.ts";
 import { hostKinds, hostNamed, Server, type HostKind } from "../crash/server.ts";
 import { bugs, plant } from "../sim/bugs.ts";
@@ -87,13 +87,13 @@ async function againstProcess(host: HostKind, load: Load): Promise<Checked> {
 
 async function againstLate(lateMs: number, bug: string | undefined, load: Load): Promise<Checked> {
   if (bug !== undefined) plant(bug);
-  const { Deliveries } = await import("../../../src/core/ledger/deliveries.ts");
+  const { Deliveries } = await import("../../../src/coordinator/kernel/ledger/deliveries.ts");
   const deliver = Reflect.get(Deliveries.prototype, "deliver");
   Deliveries.prototype.deliver = async function (lease) {
     await new Promise((resume) => setTimeout(resume, lateMs));
     return deliver.call(this, lease);
   };
-  const { serveFiles } = await import("../../standalone/served.ts");
+  const { serveFiles } = await import("../../hosts/standalone/served.ts");
   const served = await serveFiles(cellIds, {});
   const { keys, url } = served;
   try {

@@ -6,7 +6,7 @@
 import { patience } from "../../../demo/patience.ts";
 import { Random } from "../../../demo/random.ts";
 import { listRecords, lookUp, type ClaimRecord } from "../../../demo/records.ts";
-import { createClient, type Batch, type Bucket, type Client } from "../../../src/client/index.ts";
+import { createClient, type Batch, type Bucket, type Client } from "../../../src/users/client/index.ts";
 
 export interface StaleReadsOptions {
   url: string;

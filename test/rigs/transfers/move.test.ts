@@ -1,10 +1,10 @@
 /** Moves organizations between two cells on PostgreSQL, behind a router. */
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createClient, isLeaseholdError, type Transfer } from "../../../src/client/index.ts";
-import { createRoutes, type Routes } from "../../../src/router/index.ts";
-import { prefixes, serve, stopServers } from "../../router/proxy/fixture.ts";
-import { serveFiles, type Served } from "../../standalone/served.ts";
+import { createClient, isLeaseholdError, type Transfer } from "../../../src/users/client/index.ts";
+import { createRoutes, type Routes } from "../../../src/users/router/index.ts";
+import { prefixes, serve, stopServers } from "../../users/router/proxy/fixture.ts";
+import { serveFiles, type Served } from "../../hosts/standalone/served.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";

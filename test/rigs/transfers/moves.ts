@@ -2,7 +2,7 @@
 import { eq } from "drizzle-orm";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Random } from "../../../demo/random.ts";
-import { isLeaseholdError, type Transfer } from "../../../src/client/index.ts";
+import { isLeaseholdError, type Transfer } from "../../../src/users/client/index.ts";
 import { users, type MovingCell } from "./moving-cell.ts";
 
 /** How a move ends. */

@@ -7,9 +7,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { Pool } from "pg";
 import { patience } from "../../../demo/patience.ts";
-import { claimable, createCell, misdirected, type Cell } from "../../../src/cell/index.ts";
-import { postgres } from "../../../src/cell/postgres/index.ts";
-import { createClient, type Client, type ClientOptions } from "../../../src/client/index.ts";
+import { claimable, createCell, misdirected, type Cell } from "../../../src/users/cell/index.ts";
+import { postgres } from "../../../src/users/cell/postgres/index.ts";
+import { createClient, type Client, type ClientOptions } from "../../../src/users/client/index.ts";
 
 type Orm = NodePgDatabase;
 type Tx = Parameters<Parameters<Orm["transaction"]>[0]>[0];

@@ -1,11 +1,16 @@
 import { patience } from "../../../demo/patience.ts";
 import { Random } from "../../../demo/random.ts";
-import { inParallel } from "../../../src/cell/in-parallel.ts";
-import { ClientLeases, type LeaseState } from "../../../src/cell/remote-leases.ts";
-import { describeFailure, type Answer } from "../../../src/client/answer.ts";
-import { createClient, type Batch, type Client, type ClientOptions } from "../../../src/client/index.ts";
+import { inParallel } from "../../../src/users/cell/in-parallel.ts";
+import { ClientLeases, type LeaseState } from "../../../src/users/cell/remote-leases.ts";
+import { describeFailure, type Answer } from "../../../src/users/client/answer.ts";
+import {
+  createClient,
+  type Batch,
+  type Client,
+  type ClientOptions,
+} from "../../../src/users/client/index.ts";
 import { listRecords, lookUp, lookUpAll, type ClaimRecord } from "../../../demo/records.ts";
-import type { DevKeys } from "../../../scripts/dev-keys.ts";
+import type { DevKeys } from "../../../src/hosts/workerd/dev-keys.ts";
 import { claimOf, sourceTypes, type Row } from "../crash/local-database.ts";
 
 export interface LoadOptions {

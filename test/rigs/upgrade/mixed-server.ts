@@ -4,12 +4,12 @@
  */
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import type * as Coordinators from "../../../scripts/coordinator.ts";
+import type * as Coordinators from "../../../src/hosts/workerd/coordinator.ts";
 import { CHOICE } from "./control.ts";
 
 const [tree = "", entryPoint = ""] = process.argv.slice(2);
 const { startCoordinator } = (await import(
-  pathToFileURL(join(tree, "scripts/coordinator.ts")).href
+  pathToFileURL(join(tree, "src/hosts/workerd/coordinator.ts")).href
 )) as typeof Coordinators;
 
 const variables = Object.fromEntries(

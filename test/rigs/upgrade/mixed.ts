@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Random } from "../../../demo/random.ts";
-import { freePort } from "../../../scripts/free-port.ts";
+import { freePort } from "../../../src/hosts/workerd/free-port.ts";
 import { Server } from "../crash/server.ts";
 import { CHOICE, CONTROL_PATH, type Choice, type Control, type Ran, type VersionName } from "./control.ts";
 import { bundleMixedWorker, makeNextVersion, root } from "./next-version.ts";

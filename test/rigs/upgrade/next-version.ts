@@ -40,7 +40,7 @@ export async function bundleMixedWorker(nextFolder: string, folder: string): Pro
         name: "next-version",
         setup: (bundle) =>
           bundle.onResolve({ filter: /^\.\/other-version\.ts$/ }, () => ({
-            path: join(nextFolder, "src/index.ts"),
+            path: join(nextFolder, "src/coordinator/index.ts"),
           })),
       },
     ],

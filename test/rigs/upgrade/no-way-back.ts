@@ -1,4 +1,4 @@
-import { freePort } from "../../../scripts/free-port.ts";
+import { freePort } from "../../../src/hosts/workerd/free-port.ts";
 import { Server, type ServerOptions } from "../crash/server.ts";
 
 /** Starts today's version on a state of the next one. Complains unless it ends at once and says why. */

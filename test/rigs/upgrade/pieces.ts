@@ -13,26 +13,26 @@ export const NEXT_MIGRATION = {
   sql: "ALTER TABLE open_leases ADD COLUMN copied_by text",
 } as const;
 
-const MIGRATION_NAMES = "src/projections/migrations.ts";
-const LEDGER_SCHEMA = "src/core/ledger/schema.ts";
-const LEDGER = "src/core/ledger/ledger.ts";
-const LEDGER_STORE = "src/core/ledger/store.ts";
-const SHARD = "src/core/shard/shard.ts";
-const SHARD_LINKS = "src/core/ledger/shard-links.ts";
-const PAGE_TOKEN = "src/http/page-token.ts";
-const CRON = "src/projections/cron.ts";
-const PULL = "src/projections/pull.ts";
+const MIGRATION_NAMES = "src/coordinator/d1/migrations.ts";
+const LEDGER_SCHEMA = "src/coordinator/kernel/ledger/schema.ts";
+const LEDGER = "src/coordinator/kernel/ledger/ledger.ts";
+const LEDGER_STORE = "src/coordinator/kernel/ledger/store.ts";
+const SHARD = "src/coordinator/kernel/shard/shard.ts";
+const SHARD_LINKS = "src/coordinator/kernel/ledger/shard-links.ts";
+const PAGE_TOKEN = "src/coordinator/api/page-token.ts";
+const CRON = "src/coordinator/cron/cron.ts";
+const PULL = "src/coordinator/capabilities/projection/edge/pull.ts";
 
 /** The changes of the next version, by what they change. */
 const pieces: Record<string, readonly Patch[]> = {
   "the list of formats": [
     {
-      file: "src/core/formats.ts",
+      file: "src/coordinator/kernel/formats.ts",
       find: '[{ release: "0.2.0", features: [] }]',
       put: `[{ release: "0.2.0", features: [] },
         { release: "${NEXT_RELEASE}", features: ["${NEXT_FEATURE}"] }]`,
     },
-    { file: "src/http/version.ts", find: '"0.2.0"', put: `"${NEXT_RELEASE}"` },
+    { file: "src/coordinator/api/version.ts", find: '"0.2.0"', put: `"${NEXT_RELEASE}"` },
   ],
   // Older code would take the message for one without decisions and prepares, and answer that it has applied
   // all of them.
@@ -126,7 +126,7 @@ const pieces: Record<string, readonly Patch[]> = {
       put: `"0000_projection.sql", "${NEXT_MIGRATION.name}"]`,
     },
     {
-      file: "src/node-host/migrations.ts",
+      file: "src/hosts/node/migrations.ts",
       find: '"0000_projection.sql": `',
       put: `"${NEXT_MIGRATION.name}": "${NEXT_MIGRATION.sql}", "0000_projection.sql": \``,
     },
@@ -159,7 +159,7 @@ const pieces: Record<string, readonly Patch[]> = {
   ],
   "a page token has another encoding": [
     {
-      file: "src/http/deployment.ts",
+      file: "src/coordinator/isolate/deployment.ts",
       find: "new PageTokens(secrets)",
       put: "new PageTokens(secrets, () => this.format.format)",
     },
@@ -181,7 +181,7 @@ const pieces: Record<string, readonly Patch[]> = {
   ],
   "a route works from format 2 on": [
     {
-      file: "src/http/contract/lease-routes.ts",
+      file: "src/coordinator/api/contract/lease-routes.ts",
       find: "listLeases: route({",
       put: `listNewestLeases: route({
           group: "leases", method: "GET", path: "${NEXT_PATH}", format: 2, roles: readers,
@@ -193,7 +193,7 @@ const pieces: Record<string, readonly Patch[]> = {
         listLeases: route({`,
     },
     {
-      file: "src/http/handlers/leases.ts",
+      file: "src/coordinator/api/handlers/leases.ts",
       find: "async listLeases(call) {",
       put: `async listNewestLeases(call) {
           const listed = await leaseHandlers.listLeases({ ...call, query: {} });

@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { freePort } from "../../../scripts/free-port.ts";
+import { freePort } from "../../../src/hosts/workerd/free-port.ts";
 import { Server } from "../crash/server.ts";
 import { readStores } from "../crash/state-files.ts";
 import type { VersionName } from "./control.ts";

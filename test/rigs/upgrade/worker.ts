@@ -7,12 +7,12 @@
  * an object's code ends its instance, as on the platform, and its next instance has the other version.
  */
 import { DurableObject } from "cloudflare:workers";
-import type { Envelope } from "../../../src/core/messages.ts";
-import { defineMethods, type MethodList } from "../../../src/core/method.ts";
-import { directoryMethods, ledgerMethods, shardMethods } from "../../../src/core/methods.ts";
-import { FORMAT, type Stamp } from "../../../src/core/formats.ts";
-import type { Env } from "../../../src/env.ts";
-import today, * as todayObjects from "../../../src/index.ts";
+import type { Envelope } from "../../../src/coordinator/kernel/messages.ts";
+import { defineMethods, type MethodList } from "../../../src/coordinator/kernel/method.ts";
+import { directoryMethods, ledgerMethods, shardMethods } from "../../../src/coordinator/kernel/methods.ts";
+import { FORMAT, type Stamp } from "../../../src/coordinator/kernel/formats.ts";
+import type { Env } from "../../../src/coordinator/env.ts";
+import today, * as todayObjects from "../../../src/coordinator/index.ts";
 import {
   CHOICE,
   combination,

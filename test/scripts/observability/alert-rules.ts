@@ -1,8 +1,8 @@
 /** What tests read from `deploy/observability`. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { families, type Family } from "../../../src/http/metrics/families.ts";
-import { ProxyMetrics, RouterMetrics } from "../../../src/router/index.ts";
+import { families, type Family } from "../../../src/coordinator/capabilities/metrics/edge/families.ts";
+import { ProxyMetrics, RouterMetrics } from "../../../src/users/router/index.ts";
 
 const root = join(import.meta.dirname, "../../..");
 export const folder = join(root, "deploy/observability");

@@ -5,15 +5,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
-import { AGE_BUCKETS_MS, BUCKETS_MS } from "../../../src/core/metrics/histogram.ts";
-import { Exposition } from "../../../src/http/metrics/exposition.ts";
+import { AGE_BUCKETS_MS, BUCKETS_MS } from "../../../src/coordinator/kernel/metrics/histogram.ts";
+import { Exposition } from "../../../src/coordinator/capabilities/metrics/edge/exposition.ts";
 import {
   families,
   type Family,
   type FamilyName,
   type HistogramName,
-} from "../../../src/http/metrics/families.ts";
-import { serveFiles } from "../../standalone/served.ts";
+} from "../../../src/coordinator/capabilities/metrics/edge/families.ts";
+import { serveFiles } from "../../hosts/standalone/served.ts";
 import { isInPath } from "../../support/setup/programs.ts";
 import { alertRules, folder, namesIn, sampleNames, textOf } from "./alert-rules.ts";
 

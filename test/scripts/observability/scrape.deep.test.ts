@@ -1,9 +1,9 @@
 /** A real Prometheus scrapes a running coordinator. */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { families, type Family } from "../../../src/http/metrics/families.ts";
-import { Authority } from "../../grpc/certificates.ts";
-import { serveFiles, type Served } from "../../standalone/served.ts";
+import { families, type Family } from "../../../src/coordinator/capabilities/metrics/edge/families.ts";
+import { Authority } from "../../hosts/grpc/certificates.ts";
+import { serveFiles, type Served } from "../../hosts/standalone/served.ts";
 import { Client } from "../../suites/conformance/client.ts";
 import { mintKeyOf } from "../../suites/conformance/cases.ts";
 import { claim, freshName } from "../../suites/conformance/leases.ts";

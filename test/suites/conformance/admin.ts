@@ -2,7 +2,7 @@
 import { v4 as newUuid } from "uuid";
 import { beforeAll, describe, expect, test } from "vitest";
 import type * as z from "zod";
-import type * as schemas from "../../../src/http/contract/schemas.ts";
+import type * as schemas from "../../../src/coordinator/api/contract/schemas.ts";
 import type { Sent } from "./client.ts";
 import { begun, claim, freshName } from "./leases.ts";
 import type { Coordinator, Open } from "./coordinator.ts";

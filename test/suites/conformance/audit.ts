@@ -1,7 +1,7 @@
 /** Tests of the list of what operators changed. */
 import { beforeAll, expect, test } from "vitest";
 import type * as z from "zod";
-import type { auditRoutes } from "../../../src/http/contract/audit-routes.ts";
+import type { auditRoutes } from "../../../src/coordinator/capabilities/audit/edge/routes.ts";
 import { begun } from "./leases.ts";
 import type { Coordinator, Open } from "./coordinator.ts";
 

@@ -1,5 +1,5 @@
 import { v4 as newUuid } from "uuid";
-import type { RouteId } from "../../../src/http/contract.ts";
+import type { RouteId } from "../../../src/coordinator/api/contract.ts";
 import type { Client, MintedKey, Sent } from "./client.ts";
 import { begun, claim, committed, freshName, ownedScope } from "./leases.ts";
 

@@ -2,7 +2,7 @@
 import { v4 as newUuid } from "uuid";
 import { beforeAll, describe, expect, test } from "vitest";
 import type * as z from "zod";
-import type { change as changeSchema } from "../../../src/http/contract/change-routes.ts";
+import type { change as changeSchema } from "../../../src/coordinator/capabilities/feed/edge/routes.ts";
 import type { Client, KeyName } from "./client.ts";
 import type { Open } from "./coordinator.ts";
 import { applied, begun, claim, committed, freshName } from "./leases.ts";

@@ -1,7 +1,7 @@
 /** A caller that uses only HTTP. */
 import { expect } from "vitest";
 import type * as z from "zod";
-import { problem } from "../../../src/http/contract/schemas.ts";
+import { problem } from "../../../src/coordinator/api/contract/schemas.ts";
 
 export type Problem = z.infer<typeof problem>;
 

@@ -2,7 +2,7 @@
 import { v4 as newUuid } from "uuid";
 import { beforeAll, describe, expect, test } from "vitest";
 import type * as z from "zod";
-import * as schemas from "../../../src/http/contract/schemas.ts";
+import * as schemas from "../../../src/coordinator/api/contract/schemas.ts";
 import type { Client } from "./client.ts";
 import { linesIn } from "./lines.ts";
 import type { Open, StartOptions } from "./coordinator.ts";

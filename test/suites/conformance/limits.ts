@@ -2,9 +2,9 @@
 import { v4 as newUuid } from "uuid";
 import { describe, expect, test } from "vitest";
 import type * as z from "zod";
-import { routeIds, routes } from "../../../src/http/contract.ts";
-import type * as schemas from "../../../src/http/contract/schemas.ts";
-import type { Route } from "../../../src/http/contract/route.ts";
+import { routeIds, routes } from "../../../src/coordinator/api/contract.ts";
+import type * as schemas from "../../../src/coordinator/api/contract/schemas.ts";
+import type { Route } from "../../../src/coordinator/api/contract/route.ts";
 import { begun, claim, freshName } from "./leases.ts";
 import { pathOf } from "./paths.ts";
 import type { Coordinator, Open } from "./coordinator.ts";

@@ -2,7 +2,7 @@
 import { v4 as newUuid } from "uuid";
 import { beforeAll, expect, test } from "vitest";
 import type * as z from "zod";
-import type { historyRoutes } from "../../../src/http/contract/history-routes.ts";
+import type { historyRoutes } from "../../../src/coordinator/capabilities/past-claims/edge/routes.ts";
 import type { Coordinator, Open } from "./coordinator.ts";
 import { claim, freshName } from "./leases.ts";
 

@@ -1,6 +1,6 @@
 /** Tests of listings in pages. */
 import { beforeAll, describe, expect, test } from "vitest";
-import { decodeBase64Url, encodeBase64Url } from "../../../src/auth/base64url.ts";
+import { decodeBase64Url, encodeBase64Url } from "../../../src/coordinator/auth/base64url.ts";
 import type { Client, Sent } from "./client.ts";
 import { begun } from "./leases.ts";
 import type { Open } from "./coordinator.ts";

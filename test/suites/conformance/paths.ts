@@ -1,4 +1,4 @@
-import type { Route } from "../../../src/http/contract/route.ts";
+import type { Route } from "../../../src/coordinator/api/contract/route.ts";
 import type { Request } from "./cases.ts";
 
 const plain: Record<string, string> = {

@@ -2,9 +2,9 @@
 import { v4 as newUuid } from "uuid";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import type * as z from "zod";
-import { DigestSum, digestWordsOf } from "../../../src/core/digest.ts";
-import type { TypeKind } from "../../../src/core/types/types.ts";
-import type * as schemas from "../../../src/http/contract/schemas.ts";
+import { DigestSum, digestWordsOf } from "../../../src/common/digest.ts";
+import type { TypeKind } from "../../../src/common/types/types.ts";
+import type * as schemas from "../../../src/coordinator/api/contract/schemas.ts";
 import { shipped } from "../../support/types.ts";
 import type { Client } from "./client.ts";
 import { addressOf, committed, freshName } from "./leases.ts";

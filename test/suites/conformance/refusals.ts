@@ -1,10 +1,10 @@
 /** Everything that a route refuses, for every route. It is the same code on every host, so it runs once. */
 import { v4 as newUuid } from "uuid";
 import { beforeAll, describe, expect, test } from "vitest";
-import { Hmac } from "../../../src/auth/hmac.ts";
-import { makeKey } from "../../../src/auth/key.ts";
-import { routeIds, routes, type RouteId } from "../../../src/http/contract.ts";
-import { parameterNames, type Route } from "../../../src/http/contract/route.ts";
+import { Hmac } from "../../../src/coordinator/auth/hmac.ts";
+import { makeKey } from "../../../src/coordinator/auth/key.ts";
+import { routeIds, routes, type RouteId } from "../../../src/coordinator/api/contract.ts";
+import { parameterNames, type Route } from "../../../src/coordinator/api/contract/route.ts";
 import { cases, mintKeyOf, type Bad, type Request } from "./cases.ts";
 import { claim, freshName } from "./leases.ts";
 import type { MintedKey, Payload, Problem, Sent } from "./client.ts";

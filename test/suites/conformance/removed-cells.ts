@@ -1,7 +1,7 @@
 import { v4 as newUuid } from "uuid";
 import { expect } from "vitest";
 import type * as z from "zod";
-import type { removalRoutes } from "../../../src/http/contract/removal-routes.ts";
+import type { removalRoutes } from "../../../src/coordinator/capabilities/removal/edge/routes.ts";
 import type { Coordinator } from "./coordinator.ts";
 import { claim, freshName } from "./leases.ts";
 

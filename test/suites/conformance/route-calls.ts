@@ -1,6 +1,6 @@
 /** The first valid request of each route, and changes of it. */
-import { routes, type RouteId } from "../../../src/http/contract.ts";
-import type { Route } from "../../../src/http/contract/route.ts";
+import { routes, type RouteId } from "../../../src/coordinator/api/contract.ts";
+import type { Route } from "../../../src/coordinator/api/contract/route.ts";
 import { cases, type Request } from "./cases.ts";
 import type { Sent } from "./client.ts";
 import { pathOf } from "./paths.ts";

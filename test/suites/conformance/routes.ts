@@ -1,7 +1,7 @@
 /** What each host shows for every route: its successes, and one refusal of each kind. */
 import { beforeAll, describe, expect, test } from "vitest";
-import { routeIds, routes, type RouteId } from "../../../src/http/contract.ts";
-import type { Route } from "../../../src/http/contract/route.ts";
+import { routeIds, routes, type RouteId } from "../../../src/coordinator/api/contract.ts";
+import type { Route } from "../../../src/coordinator/api/contract/route.ts";
 import { cases, type Request } from "./cases.ts";
 import { linesIn } from "./lines.ts";
 import { pathOf } from "./paths.ts";

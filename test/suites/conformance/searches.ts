@@ -2,7 +2,7 @@
 import { v4 as newUuid } from "uuid";
 import { beforeAll, expect, test, vi } from "vitest";
 import type * as z from "zod";
-import type { recordRoutes } from "../../../src/http/contract/record-routes.ts";
+import type { recordRoutes } from "../../../src/coordinator/capabilities/records/edge/routes.ts";
 import type { Coordinator, Open } from "./coordinator.ts";
 import { freshName } from "./leases.ts";
 

@@ -1,7 +1,7 @@
 /** Tests of what cells say of themselves. */
 import { describe, expect, test } from "vitest";
 import type * as z from "zod";
-import type { cell as cellSchema, cellStatus } from "../../../src/http/contract/schemas.ts";
+import type { cell as cellSchema, cellStatus } from "../../../src/coordinator/api/contract/schemas.ts";
 import type { KeyName } from "./client.ts";
 import type { Coordinator, Open } from "./coordinator.ts";
 import { begun } from "./leases.ts";

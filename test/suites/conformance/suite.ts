@@ -57,7 +57,7 @@ export function conformanceSuite(name: string, start: Start): void {
 
 /**
  * What can differ by host: how it reads requests, sends answers and streams, and reaches its objects. The
- * checks of `leasehold conformance` (src/conformance) run on every host, too.
+ * checks of `leasehold conformance` (src/users/conformance) run on every host, too.
  */
 export function hostSuite(name: string, start: Start): void {
   suiteOn(name, start, (open) => {

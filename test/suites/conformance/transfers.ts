@@ -2,7 +2,7 @@
 import { v4 as newUuid } from "uuid";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type * as z from "zod";
-import type { transferRoutes } from "../../../src/http/contract/transfer-routes.ts";
+import type { transferRoutes } from "../../../src/coordinator/capabilities/transfer/edge/routes.ts";
 import type { KeyName, Problem } from "./client.ts";
 import type { Coordinator, Open } from "./coordinator.ts";
 import { claim, freshName } from "./leases.ts";

@@ -1,11 +1,12 @@
 /**
  * What the platform could do otherwise: calls that overlap, messages between objects, restarts, and the order
  * of rows. It runs in Node over node:sqlite and in workerd with Durable Objects. What is the same on both is
- * in test/core/protocol.test.ts, and what callers can see is checked on every host (src/conformance/checks).
+ * in test/coordinator/kernel/protocol.test.ts, and what callers can see is checked on every host
+ * (src/users/conformance/checks).
  */
 import { describe, expect, test } from "vitest";
-import type { ListRecordsAnswer } from "../../../src/core/messages.ts";
-import { shardsOf } from "../../../src/core/placement.ts";
+import type { ListRecordsAnswer } from "../../../src/coordinator/kernel/messages.ts";
+import { shardsOf } from "../../../src/coordinator/kernel/placement.ts";
 import { beginRequest, decideRequest, keyOf, type OpSpec } from "../../support/ops.ts";
 import { bucketType, sourceType } from "../../support/types.ts";
 import { begin, commit, list, lookup, no, ok, own, type TestObjects } from "./calls.ts";

@@ -1,7 +1,7 @@
 /** Messages of the claims service for tests. */
 import { ConnectError, type Client as WireClient } from "@connectrpc/connect";
 import { expect } from "vitest";
-import type { ClaimService } from "../../../src/wire/protobuf.ts";
+import type { ClaimService } from "../../../src/coordinator/wire/protobuf.ts";
 import type { Client } from "../conformance/client.ts";
 import { applied, freshName } from "../conformance/leases.ts";
 

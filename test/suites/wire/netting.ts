@@ -2,7 +2,7 @@
 import { Code } from "@connectrpc/connect";
 import { v4 as newUuid } from "uuid";
 import { expect, test } from "vitest";
-import { ErrorInfoSchema, type BeginUpdateResponse } from "../../../src/wire/protobuf.ts";
+import { ErrorInfoSchema, type BeginUpdateResponse } from "../../../src/coordinator/wire/protobuf.ts";
 import { applied, freshName } from "../conformance/leases.ts";
 import { begin, claimOf, failure, own, record } from "./messages.ts";
 import { suiteOn, type Wire, type WireCoordinator } from "./suite.ts";

@@ -10,7 +10,7 @@ import {
   ErrorInfoSchema,
   Record_Status,
   RetryInfoSchema,
-} from "../../../src/wire/protobuf.ts";
+} from "../../../src/coordinator/wire/protobuf.ts";
 import type { Client, KeyName } from "../conformance/client.ts";
 import { addressOf, applied, claim, freshName } from "../conformance/leases.ts";
 import { begin, claimOf, failure, idBytes, own, record, ROUTES_TABLE } from "./messages.ts";

@@ -1,6 +1,6 @@
 import type { ChildProcess, StdioOptions } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { freePort } from "../../../scripts/free-port.ts";
+import { freePort } from "../../../src/hosts/workerd/free-port.ts";
 import { makeOwnFolder, removeFolder } from "./own-folder.ts";
 import { requireInstalled, type Database } from "./programs.ts";
 import { ServerProcess } from "./server-process.ts";

@@ -5,10 +5,10 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const root = join(import.meta.dirname, "../../..");
-const schema = join(root, "test/cell/prisma/schema.prisma");
+const schema = join(root, "test/users/cell/prisma/schema.prisma");
 const prisma = join(root, "node_modules/prisma/build/index.js");
 /** Holds what the client was generated from. */
-const stamp = join(root, "test/cell/prisma/generated/source.txt");
+const stamp = join(root, "test/users/cell/prisma/generated/source.txt");
 
 export default function generatePrismaClient(): void {
   if (!existsSync(prisma)) {

@@ -6,10 +6,10 @@ import {
 } from "cloudflare:test";
 import { env as bindings } from "cloudflare:workers";
 import { v4 as newUuid } from "uuid";
-import { Hmac } from "../../../src/auth/hmac.ts";
-import { makeKey, type KeyPayload } from "../../../src/auth/key.ts";
-import type { Env } from "../../../src/env.ts";
-import { serveRequest } from "../../../src/http/web-request.ts";
+import { Hmac } from "../../../src/coordinator/auth/hmac.ts";
+import { makeKey, type KeyPayload } from "../../../src/coordinator/auth/key.ts";
+import type { Env } from "../../../src/coordinator/env.ts";
+import { serveRequest } from "../../../src/coordinator/api/web-request.ts";
 import { Client, type KeyName } from "../../suites/conformance/client.ts";
 import { addressOf } from "../../suites/conformance/leases.ts";
 import { resetAll } from "./reset-all.ts";

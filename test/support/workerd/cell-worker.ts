@@ -1,9 +1,9 @@
 /** A Worker that keeps cells between its requests, as an application does. */
 import { Pool } from "pg";
-import { createCell } from "../../../src/cell/cell.ts";
-import { claimable } from "../../../src/cell/claimable.ts";
-import { pg, table } from "../../../src/cell/pg/index.ts";
-import { createClient } from "../../../src/client/index.ts";
+import { createCell } from "../../../src/users/cell/cell.ts";
+import { claimable } from "../../../src/users/cell/claimable.ts";
+import { pg, table } from "../../../src/users/cell/pg/index.ts";
+import { createClient } from "../../../src/users/client/index.ts";
 
 interface CellEnv {
   DATABASE_URL: string;

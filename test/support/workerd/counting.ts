@@ -1,4 +1,4 @@
-import type { Env } from "../../../src/env.ts";
+import type { Env } from "../../../src/coordinator/env.ts";
 
 /** Returns an environment whose objects and D1 record each call, such as `CELL_LEDGER.begin`. */
 export function counting(env: Env): { env: Env; calls: string[] } {

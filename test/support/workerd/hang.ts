@@ -1,5 +1,5 @@
 import { beforeEach, vi } from "vitest";
-import { wallClock } from "../../../src/runtime.ts";
+import { wallClock } from "../../../src/coordinator/runtime.ts";
 
 /** Call this once in a file that uses `hang`. */
 export const watchDeadlines = (): void => beforeEach(() => void vi.spyOn(wallClock, "after"));

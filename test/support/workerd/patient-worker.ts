@@ -1,11 +1,11 @@
-/** The Worker of src/index.ts with a clock that stands still. Only its shortest timers fire. */
-import type { Env } from "../../../src/env.ts";
-import { deploy } from "../../../src/http/deployment.ts";
-import worker from "../../../src/index.ts";
-import { logEvent } from "../../../src/log.ts";
-import { wallClock } from "../../../src/runtime.ts";
+/** The Worker of src/coordinator/index.ts with a clock that stands still. Only its shortest timers fire. */
+import type { Env } from "../../../src/coordinator/env.ts";
+import { deploy } from "../../../src/coordinator/isolate/deployment.ts";
+import worker from "../../../src/coordinator/index.ts";
+import { logEvent } from "../../../src/coordinator/log.ts";
+import { wallClock } from "../../../src/coordinator/runtime.ts";
 
-export * from "../../../src/index.ts";
+export * from "../../../src/coordinator/index.ts";
 
 /** The longest pause in which the Worker only lets other requests run. */
 const MAX_PAUSE_MS = 1;

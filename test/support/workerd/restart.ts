@@ -1,5 +1,5 @@
 import { evictAllDurableObjects, runInDurableObject } from "cloudflare:test";
-import { configOf, type Env } from "../../../src/env.ts";
+import { configOf, type Env } from "../../../src/coordinator/env.ts";
 import { stubsOf } from "./stubs.ts";
 
 /**

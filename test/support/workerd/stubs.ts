@@ -1,7 +1,7 @@
-import type { DirectoryCalls, LedgerCalls, ShardCalls } from "../../../src/core/methods.ts";
-import type { Env } from "../../../src/env.ts";
-import type { CellLedger, ClaimShard, Directory } from "../../../src/objects/durable-objects.ts";
-import { DIRECTORY_NAME, ledgerName, shardName } from "../../../src/objects/identity.ts";
+import type { DirectoryCalls, LedgerCalls, ShardCalls } from "../../../src/coordinator/kernel/methods.ts";
+import type { Env } from "../../../src/coordinator/env.ts";
+import type { CellLedger, ClaimShard, Directory } from "../../../src/coordinator/objects/durable-objects.ts";
+import { DIRECTORY_NAME, ledgerName, shardName } from "../../../src/coordinator/objects/identity.ts";
 
 /**
  * The stubs of the objects. With them a test can run code inside an object, ring its alarm and read its

@@ -1,5 +1,5 @@
-import type { AuditAction } from "../../../../src/core/audit.ts";
-import type { CellState, LeaseState } from "../../../../src/core/messages.ts";
+import type { AuditAction } from "../../../../src/coordinator/capabilities/audit/audit.ts";
+import type { CellState, LeaseState } from "../../../../src/coordinator/kernel/messages.ts";
 import type { Part } from "../part.ts";
 import type { Evidence } from "./evidence.ts";
 

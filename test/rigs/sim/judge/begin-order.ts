@@ -1,4 +1,4 @@
-import type { Exchange, ExchangeAnswer } from "../../../../src/core/messages.ts";
+import type { Exchange, ExchangeAnswer } from "../../../../src/coordinator/kernel/messages.ts";
 import type { Evidence } from "./evidence.ts";
 import { attemptOf, factKey } from "./rows.ts";
 

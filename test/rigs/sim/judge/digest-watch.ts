@@ -1,14 +1,14 @@
-import { DigestSum, digestWordsOf } from "../../../../src/core/digest.ts";
+import { DigestSum, digestWordsOf } from "../../../../src/common/digest.ts";
 import type {
   DigestRecordsAnswer,
   DigestRecordsRequest,
   Inquiry,
   RangeDigest,
   SourceRange,
-} from "../../../../src/core/messages.ts";
-import type { ClaimRow, ExecutionId, HoldRow } from "../../../../src/core/shard/rows.ts";
-import { sumOf } from "../../../../src/http/digest-parts.ts";
-import { SOURCE_ORDER_END } from "../../../../src/core/shard/scan-store.ts";
+} from "../../../../src/coordinator/kernel/messages.ts";
+import type { ClaimRow, ExecutionId, HoldRow } from "../../../../src/coordinator/kernel/shard/rows.ts";
+import { sumOf } from "../../../../src/coordinator/capabilities/records/edge/digest-parts.ts";
+import { SOURCE_ORDER_END } from "../../../../src/coordinator/capabilities/records/scan-store.ts";
 import type { Sent } from "../network.ts";
 import type { Evidence } from "./evidence.ts";
 import type { ShardImage } from "./rows.ts";

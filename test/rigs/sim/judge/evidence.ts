@@ -1,7 +1,12 @@
-import type { BucketKey, ClaimRecord, LeaseState, Outcome } from "../../../../src/core/messages.ts";
-import { shardOf } from "../../../../src/core/placement.ts";
-import type { RangeHoldRow } from "../../../../src/core/shard/range-holds.ts";
-import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
+import type {
+  BucketKey,
+  ClaimRecord,
+  LeaseState,
+  Outcome,
+} from "../../../../src/coordinator/kernel/messages.ts";
+import { shardOf } from "../../../../src/coordinator/kernel/placement.ts";
+import type { RangeHoldRow } from "../../../../src/coordinator/capabilities/transfer/range-holds.ts";
+import type { ClaimRow, HoldRow } from "../../../../src/coordinator/kernel/shard/rows.ts";
 import { shipped } from "../../../support/types.ts";
 import type { Coordinator } from "../coordinator.ts";
 import { nameKey, type LocalRow } from "../local.ts";

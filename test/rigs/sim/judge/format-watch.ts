@@ -1,7 +1,7 @@
-import type { RaiseFormat } from "../../../../src/core/directory/messages.ts";
-import type { Stamp } from "../../../../src/core/formats.ts";
-import type { Told } from "../../../../src/core/messages.ts";
-import type { Result } from "../../../../src/core/refusal.ts";
+import type { RaiseFormat } from "../../../../src/coordinator/kernel/directory/messages.ts";
+import type { Stamp } from "../../../../src/coordinator/kernel/formats.ts";
+import type { Told } from "../../../../src/coordinator/kernel/messages.ts";
+import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
 import { wasCarriedOut } from "../coordinator.ts";
 import type { Sent } from "../network.ts";
 import type { Instance, Part } from "../part.ts";

@@ -1,6 +1,10 @@
-import { blockedBy, type Operation, type OperationSet } from "../../../../src/core/operations/operations.ts";
-import { shardsOf } from "../../../../src/core/placement.ts";
-import type { Growth } from "../../../../src/core/growth/messages.ts";
+import {
+  blockedBy,
+  type Operation,
+  type OperationSet,
+} from "../../../../src/coordinator/capabilities/operations/operations.ts";
+import { shardsOf } from "../../../../src/coordinator/kernel/placement.ts";
+import type { Growth } from "../../../../src/coordinator/capabilities/growth/messages.ts";
 import type { Part } from "../part.ts";
 import type { Evidence } from "./evidence.ts";
 

@@ -1,5 +1,5 @@
-import type { Result } from "../../../../src/core/refusal.ts";
-import type { DecideRequest, DigestRecordsAnswer } from "../../../../src/core/messages.ts";
+import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
+import type { DecideRequest, DigestRecordsAnswer } from "../../../../src/coordinator/kernel/messages.ts";
 import { nameKey, type LocalChange } from "../local.ts";
 import type { Sent, Witness } from "../network.ts";
 import type { Instance, Part } from "../part.ts";

@@ -1,6 +1,6 @@
-import { decodeExecutions } from "../../../../src/core/ledger/executions.ts";
-import { defaultLimits } from "../../../../src/core/limits.ts";
-import { decodePayload } from "../../../../src/core/ledger/payload.ts";
+import { decodeExecutions } from "../../../../src/coordinator/kernel/ledger/executions.ts";
+import { defaultLimits } from "../../../../src/common/limits.ts";
+import { decodePayload } from "../../../../src/coordinator/kernel/ledger/payload.ts";
 import { nameKey } from "../local.ts";
 import type { Part } from "../part.ts";
 import { Violation } from "../violation.ts";

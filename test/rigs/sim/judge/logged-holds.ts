@@ -3,8 +3,8 @@ import {
   itemsOf,
   type StoredEnd,
   type StoredEntry,
-} from "../../../../src/core/shard/hold-entries.ts";
-import { bucketText, type HoldRow } from "../../../../src/core/shard/rows.ts";
+} from "../../../../src/coordinator/kernel/shard/hold-entries.ts";
+import { bucketText, type HoldRow } from "../../../../src/coordinator/kernel/shard/rows.ts";
 
 /** A row of a shard's log, as far as it is about holds. */
 export interface LogRow {

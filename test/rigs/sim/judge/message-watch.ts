@@ -1,4 +1,4 @@
-import type { Result } from "../../../../src/core/refusal.ts";
+import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
 import type {
   BeginRequest,
   Decision,
@@ -8,8 +8,8 @@ import type {
   InquiryAnswer,
   Prepare,
   SettleAnswer,
-} from "../../../../src/core/messages.ts";
-import type { PrepareTransfer } from "../../../../src/core/transfer/messages.ts";
+} from "../../../../src/coordinator/kernel/messages.ts";
+import type { PrepareTransfer } from "../../../../src/coordinator/capabilities/transfer/messages.ts";
 import type { Sent } from "../network.ts";
 import type { Instance } from "../part.ts";
 import { BeginOrder } from "./begin-order.ts";

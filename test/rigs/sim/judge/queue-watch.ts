@@ -1,14 +1,14 @@
 import { HOLDS } from "../../../support/holds.ts";
-import type { Result } from "../../../../src/core/refusal.ts";
+import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
 import type {
   BucketKey,
   Envelope,
   Exchange,
   ExchangeAnswer,
   WaitAnswer,
-} from "../../../../src/core/messages.ts";
-import { shardsOf } from "../../../../src/core/placement.ts";
-import type { HoldRow } from "../../../../src/core/shard/rows.ts";
+} from "../../../../src/coordinator/kernel/messages.ts";
+import { shardsOf } from "../../../../src/coordinator/kernel/placement.ts";
+import type { HoldRow } from "../../../../src/coordinator/kernel/shard/rows.ts";
 import { nameKey } from "../local.ts";
 import type { Sent } from "../network.ts";
 import type { Part } from "../part.ts";

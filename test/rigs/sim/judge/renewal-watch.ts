@@ -1,5 +1,5 @@
-import type { Result } from "../../../../src/core/refusal.ts";
-import type { Lease, RenewRequest } from "../../../../src/core/messages.ts";
+import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
+import type { Lease, RenewRequest } from "../../../../src/coordinator/kernel/messages.ts";
 import type { Sent } from "../network.ts";
 import type { Evidence } from "./evidence.ts";
 import { factKey } from "./rows.ts";

@@ -1,5 +1,5 @@
-import type { PlacedLease } from "../../../../src/core/messages.ts";
-import type { Positions, RouteAnswer } from "../../../../src/router/index.ts";
+import type { PlacedLease } from "../../../../src/coordinator/kernel/messages.ts";
+import type { Positions, RouteAnswer } from "../../../../src/users/router/index.ts";
 import { nameKey, type Name } from "../local.ts";
 import type { RouterSettings } from "../simulation-settings.ts";
 import type { Evidence } from "./evidence.ts";

@@ -1,6 +1,6 @@
-import type { LeaseState, Op } from "../../../../src/core/messages.ts";
-import type { RangeHoldRow } from "../../../../src/core/shard/range-holds.ts";
-import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
+import type { LeaseState, Op } from "../../../../src/coordinator/kernel/messages.ts";
+import type { RangeHoldRow } from "../../../../src/coordinator/capabilities/transfer/range-holds.ts";
+import type { ClaimRow, HoldRow } from "../../../../src/coordinator/kernel/shard/rows.ts";
 import { sourceType, subjectType } from "../../../support/types.ts";
 import { nameKey, type LocalRow } from "../local.ts";
 import type { Part } from "../part.ts";

@@ -1,8 +1,8 @@
-import { shardsOf } from "../../../../src/core/placement.ts";
-import { FIRST_HOLD } from "../../../../src/core/shard/held-names.ts";
-import type { PastClaimRow } from "../../../../src/core/shard/past-claims.ts";
-import type { RangeHoldRow } from "../../../../src/core/shard/range-holds.ts";
-import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
+import { shardsOf } from "../../../../src/coordinator/kernel/placement.ts";
+import { FIRST_HOLD } from "../../../../src/coordinator/kernel/shard/held-names.ts";
+import type { PastClaimRow } from "../../../../src/coordinator/capabilities/past-claims/shard.ts";
+import type { RangeHoldRow } from "../../../../src/coordinator/capabilities/transfer/range-holds.ts";
+import type { ClaimRow, HoldRow } from "../../../../src/coordinator/kernel/shard/rows.ts";
 import type { Part } from "../part.ts";
 import { Violation } from "../violation.ts";
 import type { Evidence } from "./evidence.ts";

@@ -1,6 +1,6 @@
-import type { Result } from "../../../../src/core/refusal.ts";
-import type { DecideRequest, SeenContradictions } from "../../../../src/core/messages.ts";
-import type { ReportedStatus, StoredStatus } from "../../../../src/core/status.ts";
+import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
+import type { DecideRequest, SeenContradictions } from "../../../../src/coordinator/kernel/messages.ts";
+import type { ReportedStatus, StoredStatus } from "../../../../src/coordinator/capabilities/status/status.ts";
 import type { Part } from "../part.ts";
 import type { Evidence } from "./evidence.ts";
 

@@ -1,9 +1,12 @@
-import { DigestSum } from "../../../../src/core/digest.ts";
-import type { ClaimRecord, LookupFound } from "../../../../src/core/messages.ts";
-import type { RangeHoldRow } from "../../../../src/core/shard/range-holds.ts";
-import type { ClaimRow } from "../../../../src/core/shard/rows.ts";
-import type { StoredTransfer, TransferRecord } from "../../../../src/core/ledger/transfer-store.ts";
-import type { DigestedClaims } from "../../../../src/core/transfer/range.ts";
+import { DigestSum } from "../../../../src/common/digest.ts";
+import type { ClaimRecord, LookupFound } from "../../../../src/coordinator/kernel/messages.ts";
+import type { RangeHoldRow } from "../../../../src/coordinator/capabilities/transfer/range-holds.ts";
+import type { ClaimRow } from "../../../../src/coordinator/kernel/shard/rows.ts";
+import type {
+  StoredTransfer,
+  TransferRecord,
+} from "../../../../src/coordinator/capabilities/transfer/ledger-store.ts";
+import type { DigestedClaims } from "../../../../src/coordinator/capabilities/transfer/range.ts";
 import { nameKey, type Name } from "../local.ts";
 import type { Evidence } from "./evidence.ts";
 import { rangeOver, sameRange, type Facts, type ShardImage } from "./rows.ts";

@@ -1,4 +1,4 @@
-import type { ClaimRow } from "../../../../src/core/shard/rows.ts";
+import type { ClaimRow } from "../../../../src/coordinator/kernel/shard/rows.ts";
 import { nameKey, type Name } from "../local.ts";
 import type { Evidence } from "./evidence.ts";
 import { rangeOver } from "./rows.ts";

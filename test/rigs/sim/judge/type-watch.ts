@@ -1,15 +1,19 @@
-import { canonicalize } from "../../../../src/core/canonical/canonicalize.ts";
-import type { ChangeTypes, DeclaredTypes, TypeSet } from "../../../../src/core/directory/messages.ts";
-import type { BucketKey, LookupFound, Op } from "../../../../src/core/messages.ts";
-import type { Refusal } from "../../../../src/core/refusal.ts";
-import type { HoldRow } from "../../../../src/core/shard/rows.ts";
+import { canonicalize } from "../../../../src/common/canonical/canonicalize.ts";
+import type {
+  ChangeTypes,
+  DeclaredTypes,
+  TypeSet,
+} from "../../../../src/coordinator/kernel/directory/messages.ts";
+import type { BucketKey, LookupFound, Op } from "../../../../src/coordinator/kernel/messages.ts";
+import type { Refusal } from "../../../../src/coordinator/kernel/refusal.ts";
+import type { HoldRow } from "../../../../src/coordinator/kernel/shard/rows.ts";
 import {
   isSameType,
   ruleText,
   Types,
   type NamedType,
   type TypeEntry,
-} from "../../../../src/core/types/types.ts";
+} from "../../../../src/common/types/types.ts";
 import { shipped } from "../../../support/types.ts";
 import type { Sent } from "../network.ts";
 import type { Evidence } from "./evidence.ts";

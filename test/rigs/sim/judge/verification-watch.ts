@@ -1,12 +1,12 @@
-import type { SourceRow } from "../../../../src/cell/changes.ts";
-import type { Conflict } from "../../../../src/client/api-types.ts";
+import type { SourceRow } from "../../../../src/users/cell/changes.ts";
+import type { Conflict } from "../../../../src/users/client/api-types.ts";
 import type {
   VerificationSlotRequest,
   VerificationSlot,
-} from "../../../../src/core/directory/verification-slots.ts";
-import type { Result } from "../../../../src/core/refusal.ts";
-import { listOf, type Op, type Source } from "../../../../src/core/messages.ts";
-import type { ClaimRow } from "../../../../src/core/shard/rows.ts";
+} from "../../../../src/coordinator/capabilities/slots/directory.ts";
+import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
+import { listOf, type Op, type Source } from "../../../../src/coordinator/kernel/messages.ts";
+import type { ClaimRow } from "../../../../src/coordinator/kernel/shard/rows.ts";
 import { shipped, sourceType, subjectType } from "../../../support/types.ts";
 import { nameKey, type LocalRow } from "../local.ts";
 import type { Drifts } from "./drifts.ts";

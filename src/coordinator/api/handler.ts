@@ -1,0 +1,70 @@
+import type * as z from "zod";
+import type { Principal } from "../auth/principal.ts";
+import type { HistoryPoint } from "../kernel/messages.ts";
+import type { Result } from "../kernel/refusal.ts";
+import type { WaitUntil } from "../runtime.ts";
+import type { RouteId, Routes } from "./contract.ts";
+import type { Deployment } from "../isolate/deployment.ts";
+import type { Lines } from "./lines.ts";
+import type { PageTokens } from "./page-token.ts";
+import type { ServerSentEvent } from "./server-sent-events.ts";
+
+type BodyOf<R> = R extends { body: { schema: infer Schema extends z.ZodType; required: infer Required } }
+  ? z.output<Schema> | (Required extends true ? never : undefined)
+  : undefined;
+
+/** A valid request from a caller who may use the route. */
+export interface Call<Id extends RouteId> {
+  routeId: Id;
+  /** The request's id in the log. */
+  requestId: string;
+  deployment: Deployment;
+  waitUntil: WaitUntil;
+  /** Aborts when the caller closes the connection, if the runtime tells. */
+  signal?: AbortSignal;
+  /** Null on routes that anyone may use. */
+  principal: Routes[Id]["roles"] extends "anyone" ? null : Principal;
+  tokens: Routes[Id]["roles"] extends "anyone" ? null : PageTokens;
+  params: z.output<Routes[Id]["params"]>;
+  query: z.output<Routes[Id]["query"]>;
+  body: BodyOf<Routes[Id]>;
+  /** The header `Accept` of a request. */
+  accept?: string | undefined;
+  /** True if the caller wants the events of the route. */
+  wantsEvents?: boolean;
+  /** The newest point of the ledger that the caller has seen, on routes with `history` (L7). */
+  seen?: HistoryPoint;
+}
+
+type Responses<Id extends RouteId> = Routes[Id]["responses"];
+
+type BodyIn<Response, Value> = Response extends { lines: true } ? Lines<Value> : Value;
+
+/** An answer that the contract declares for the route. */
+type Answer<Id extends RouteId> = BodyAnswer<Id> | EventsAnswer<Routes[Id]>;
+
+type EventsAnswer<R> = R extends { events: object } ? { status: 200; events: Lines<ServerSentEvent> } : never;
+
+/** The bytes of a document that anyone may read. */
+type Encoded<R> = R extends { roles: "anyone" } ? ReadableStream<Uint8Array> : never;
+
+type BodyAnswer<Id extends RouteId> = {
+  [Status in keyof Responses<Id>]: Responses<Id>[Status] extends { schema: infer Schema extends z.ZodType }
+    ? {
+        status: Status;
+        body: BodyIn<Responses<Id>[Status], z.input<Schema>> | Encoded<Routes[Id]>;
+        headers?: Record<string, string>;
+      }
+    : never;
+}[keyof Responses<Id>];
+
+/**
+ * Validates what the schemas cannot, then calls the objects and makes the answer. It runs only after the
+ * caller's key was found not to be revoked. An invalid request is refused before any object is called, except
+ * to learn which types are declared (T4).
+ */
+export type Handler<Id extends RouteId> = (
+  call: Call<Id>,
+) => Result<Answer<Id>> | Promise<Result<Answer<Id>>>;
+
+export type Handlers<Id extends RouteId = RouteId> = { [Each in Id]: Handler<Each> };

@@ -1,0 +1,25 @@
+import type { Audit, AuditState } from "./audit.ts";
+import type { Cell, MintedKey } from "../../kernel/directory/messages.ts";
+import type { DirectoryStore } from "../../kernel/directory/store.ts";
+
+/** For changes that have an audit entry. */
+export interface AuditedStore {
+  readonly store: DirectoryStore;
+  readonly audit: Audit;
+}
+
+// What an audit entry says of the directory's rows (O1).
+
+export const cellState = ({ name, address, locationHint }: Cell): AuditState => ({
+  name,
+  address,
+  location_hint: locationHint,
+});
+
+export const keyState = ({ role, cell, note, expiresAtMs, revokedAtMs }: MintedKey): AuditState => ({
+  role,
+  cell_id: cell,
+  note,
+  expires_at_ms: expiresAtMs,
+  is_revoked: revokedAtMs !== null,
+});

@@ -1,0 +1,141 @@
+import {
+  hasCopied,
+  type AbortGrowth,
+  type ConfirmCut,
+  type CutGrowth,
+  type FinishGrowth,
+  type Growth,
+  type StartGrowth,
+} from "./messages.ts";
+import { operationRunning } from "../operations/messages.ts";
+import { inTheWayOf } from "../operations/operations.ts";
+import { MAX_SHARDS, placementOf, shardsOf } from "../../kernel/placement.ts";
+import { ok, refused, type Result } from "../../kernel/refusal.ts";
+import { runningOperations } from "../operations/directory.ts";
+import type { DirectoryStore } from "../../kernel/directory/store.ts";
+import type { AuditedStore } from "../audit/audited.ts";
+
+// How the directory gets a deployment from one number of shards to a larger one (G1, G2). Runs inside a
+// transaction.
+
+/** What an audit entry calls the growth. */
+const TARGET = "shards";
+
+/** Starts a growth, unless an operation is in its way (A5). A repeated call answers the same growth. */
+export function startGrowth(
+  { store, audit }: AuditedStore,
+  { to: shards, operator, placement }: StartGrowth,
+  id: string,
+  startedAtMs: number,
+): Result<Growth> {
+  const { growth } = store;
+  const from = shardsOf(store.placement ?? placement);
+  if (growth?.to === shards && growth.phase === "copying") return ok(growth);
+  const other = inTheWayOf({ kind: "growth", id }, runningOperations(store));
+  if (other !== undefined) return operationRunning(other);
+  if (store.placement === undefined)
+    return refused("UNAVAILABLE", "no cell is registered yet; an operator must register the first one", {
+      reason: "NO_CELLS",
+    });
+  if (!Number.isInteger(shards) || shards <= from || shards > MAX_SHARDS)
+    return refused(
+      "INVALID_ARGUMENT",
+      `\`shards\` must be a whole number from ${from + 1} to ${MAX_SHARDS}: the deployment has ${from}`,
+      { field: "shards" },
+    );
+  const started = store.setGrowth({
+    id,
+    from,
+    to: shards,
+    phase: "copying",
+    startedAtMs,
+    startedBy: operator.keyId,
+    cutAtMs: null,
+  });
+  audit.append(operator, {
+    action: "start_growth",
+    cell: null,
+    target: TARGET,
+    before: { shards: from },
+    after: { shards: from, growing_to: shards },
+  });
+  return ok(started);
+}
+
+/**
+ * Orders the cut, if each shard of before has said that it has copied its names, and none is reconciled (G1).
+ * From here on, the growth cannot be aborted, because D1 may have a copy of it (G2).
+ */
+export function orderCut(
+  { store, audit }: AuditedStore,
+  { id, sources, operator }: CutGrowth,
+  cutAtMs: number,
+): Result<Growth> {
+  const { growth } = store;
+  if (growth?.id !== id) return growthUnknown();
+  if (growth.phase !== "copying") return ok(growth);
+  const reconciled = store.operations.operations.find(({ kind }) => kind === "reconciliation");
+  if (reconciled !== undefined) return operationRunning(reconciled);
+  for (let shard = 0; shard < growth.from; shard += 1)
+    if (!sources.some((source) => source.shard === shard && hasCopied(growth, source)))
+      return refused("FAILED_PRECONDITION", `shard ${shard} has not said that it has copied its names`, {
+        reason: "GROWTH_NOT_COPIED",
+      });
+  const cut = store.setGrowth({ ...growth, phase: "cutting", cutAtMs });
+  audit.append(operator, {
+    action: "cut_growth",
+    cell: null,
+    target: TARGET,
+    before: { shards: growth.from, growing_to: growth.to },
+    after: { shards: growth.to },
+  });
+  return ok(cut);
+}
+
+/** Puts the new placement in force, once D1 has a copy of the growth. Nobody was told of it before (G2). */
+export function confirmCut(store: DirectoryStore, { id, growthCopiedAt }: ConfirmCut): Result<Growth> {
+  const { growth } = store;
+  if (growth?.id !== id) return growthUnknown();
+  if (growth.phase === "cut") return ok(growth);
+  if (growth.phase === "copying" || growthCopiedAt < growth.position)
+    return refused("UNAVAILABLE", "the growth was changed a moment ago; copy it to D1, and repeat the call", {
+      retryAfterMs: 1_000,
+    });
+  store.setPlacement(placementOf(growth.to));
+  return ok(store.setGrowth({ ...growth, phase: "cut" }));
+}
+
+/** Ends a growth that was not cut. A repeated call has no effect. */
+export function abortGrowth({ store, audit }: AuditedStore, { id, operator }: AbortGrowth): Result<null> {
+  const { growth } = store;
+  if (growth === null) return ok(null);
+  if (growth.id !== id) return growthUnknown();
+  if (growth.phase !== "copying")
+    return refused("FAILED_PRECONDITION", "the growth was cut, so it goes on to its end", {
+      reason: "GROWTH_CUT",
+    });
+  store.endGrowth();
+  audit.append(operator, {
+    action: "abort_growth",
+    cell: null,
+    target: TARGET,
+    before: { shards: growth.from, growing_to: growth.to },
+    after: { shards: growth.from },
+  });
+  return ok(null);
+}
+
+/** Ends a growth that all shards have carried out. */
+export function finishGrowth(store: DirectoryStore, { id }: FinishGrowth): Result<null> {
+  const { growth } = store;
+  if (growth?.id !== id) return ok(null);
+  if (growth.phase !== "cut")
+    return refused("FAILED_PRECONDITION", "the growth was not cut, so it has not ended");
+  store.endGrowth();
+  return ok(null);
+}
+
+const growthUnknown = (): Result<never> =>
+  refused("FAILED_PRECONDITION", "this growth does not run any more; read which one does", {
+    reason: "GROWTH_UNKNOWN",
+  });

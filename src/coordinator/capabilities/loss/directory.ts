@@ -1,0 +1,201 @@
+import type { Audit } from "../audit/audit.ts";
+import type { GroupCommit } from "../../kernel/group-commit.ts";
+import { abovePoints, MAX_BELIEVED, POSITION_MARGIN, type History } from "../../kernel/history.ts";
+import type { GrowthCopy } from "../growth/messages.ts";
+import type { Limits } from "../../../common/limits.ts";
+import type { HistoryPoint } from "../../kernel/messages.ts";
+import type { OperationSet } from "../operations/operations.ts";
+import { placementOf } from "../../kernel/placement.ts";
+import type { Ports } from "../../kernel/ports.ts";
+import { ok, type Result } from "../../kernel/refusal.ts";
+import { noIdentities } from "../identities/identities.ts";
+import { isSameType, Types } from "../../../common/types/types.ts";
+import type {
+  Cell,
+  DirectoryReconciliation,
+  MintedKey,
+  RestoreDirectory,
+  TypeSet,
+} from "../../kernel/directory/messages.ts";
+import type { DirectoryStore } from "../../kernel/directory/store.ts";
+import { restoredTypes } from "../types/directory.ts";
+
+interface Needs {
+  readonly ports: Pick<Ports, "clock" | "log">;
+  readonly limits: Limits;
+  readonly store: DirectoryStore;
+  readonly history: History;
+  readonly commits: GroupCommit;
+  readonly audit: Audit;
+}
+
+/**
+ * Reconciles a directory that has gone back in time (H8). Nothing of what is left is removed, because it is
+ * true: it was stored before the loss, or since.
+ */
+export class DirectoryReconciler {
+  readonly #part: Needs;
+
+  constructor(part: Needs) {
+    this.#part = part;
+  }
+
+  /**
+   * Takes over one page. If the directory is not lost, nothing is changed, unless the operator declares a
+   * loss. A page can be sent again.
+   */
+  async reconcile(page: RestoreDirectory): Promise<Result<DirectoryReconciliation>> {
+    const { history, commits } = this.#part;
+    const isDeclared = await history.declare(page);
+    if (page.dryRun || !history.isLost) {
+      const isExamined = history.isLost || isDeclared;
+      return ok(this.#answer(isExamined ? this.#missingOf(page) : NOTHING));
+    }
+    const options = { weight: 2 * (page.cells.length + page.keys.length), evenIfStopped: true };
+    const restored = await commits.submit("restore_directory", () => ok(this.#restore(page)), options);
+    if (!restored.ok) return restored;
+    const { missing, durable } = restored.value;
+    if (durable !== undefined) {
+      durable();
+      const { point } = history;
+      this.#part.ports.log("history_reconciled", {
+        part: "the directory",
+        reason: page.operator.reason ?? "",
+        incarnation: point?.incarnation ?? 0,
+        position: point?.position ?? 0,
+      });
+    }
+    return ok(this.#answer(missing));
+  }
+
+  #answer({ cells, keys, revocations, types }: Missing): DirectoryReconciliation {
+    return {
+      status: this.#part.history.status,
+      cells: cells.map(({ cell }) => cell),
+      keys: keys.length,
+      revocations: revocations.length,
+      types,
+    };
+  }
+
+  /** Returns the copies that have more than the rows that are left. */
+  #missingOf({ cells, keys, types }: RestoreDirectory): Missing {
+    const { store } = this.#part;
+    const isNewer = (copy: Cell): boolean => {
+      const own = store.cell(copy.cell);
+      return own === undefined || copy.updatedAtMs > own.updatedAtMs || isRemoval(own, copy);
+    };
+    const isKnown = ({ keyId }: MintedKey): boolean => store.key(keyId) !== undefined;
+    return {
+      cells: cells.filter(isNewer),
+      keys: keys.filter((copy) => !isKnown(copy)),
+      revocations: keys.filter(
+        (copy) => copy.revokedAtMs !== null && (store.key(copy.keyId)?.revokedAtMs ?? null) === null,
+      ),
+      types: types === null ? [] : differencesOf(store.types, restoredTypes(store.types, types)),
+    };
+  }
+
+  #restore(page: RestoreDirectory): { missing: Missing; durable: (() => void) | undefined } {
+    const { store } = this.#part;
+    // Another call may have accepted the loss during the wait (M1).
+    if (!this.#part.history.isLost) return { missing: NOTHING, durable: undefined };
+    const missing = this.#missingOf(page);
+    const { cells, keys, revocations } = missing;
+    const hasPlacement = cells.length > 0 || page.isPlacementConfirmed;
+    if (hasPlacement && store.placement === undefined) store.setPlacement(page.placement);
+    for (const copy of cells) {
+      const own = store.cell(copy.cell);
+      const isOlder = own !== undefined && copy.updatedAtMs <= own.updatedAtMs;
+      store.putCell(isOlder ? { ...own, removedAtMs: copy.removedAtMs } : copy);
+    }
+    for (const copy of keys) store.putKey(copy);
+    for (const { keyId, revokedAtMs } of revocations) {
+      const known = store.key(keyId);
+      if (known?.revokedAtMs === null) store.putKey({ ...known, revokedAtMs });
+    }
+    // D1 takes over only a set that is newer than its own.
+    store.raiseTo(Math.min(page.types?.position ?? 0, MAX_BELIEVED));
+    if (page.types !== null && missing.types.length > 0) {
+      store.setTypes(restoredTypes(store.types, page.types).entries);
+    }
+    if (!page.isLast) return { missing, durable: undefined };
+    this.#restoreGrowth(page.growth ?? null);
+    this.#restoreOperations(page.operations ?? null);
+    store.forgetKeys(this.#part.ports.clock.now(), this.#part.limits.maxKeys);
+    // It needs no room (O3), because a directory that is lost hands out no entries.
+    this.#part.audit.append(page.operator, {
+      action: "reconcile_part",
+      cell: null,
+      target: "directory",
+      before: { state: this.#part.history.state },
+      after: { state: "complete" },
+    });
+    const durable = this.#accept(page.seen);
+    // Those that are left may have been withdrawn before the loss (A4).
+    store.setIdentities(noIdentities);
+    // Any type may have come into use after the copy was made (T6). The position is above all that were seen,
+    // so D1 takes this set over.
+    store.setTypes(store.types.entries.map((entry) => ({ ...entry, isInUse: true })));
+    return { missing, durable };
+  }
+
+  /**
+   * Takes over a growth from D1 that is newer than the one that is left. Once the cut was ordered, it may
+   * have been told, because D1 has a copy (G2). One that was aborted stays so.
+   */
+  #restoreGrowth(copy: GrowthCopy | null): void {
+    const { store } = this.#part;
+    if (copy === null) return;
+    const { isAborted = false, isDropped: _, ...growth } = copy;
+    if (isAborted && store.growth?.id === growth.id) return store.endGrowth();
+    if (growth.position <= store.growthPosition) return;
+    store.raiseTo(Math.min(growth.position, MAX_BELIEVED));
+    const isCut = growth.phase !== "copying";
+    store.setPlacement(placementOf(isCut ? growth.to : growth.from));
+    if (isAborted) store.endGrowth();
+    else store.setGrowth({ ...growth, phase: isCut ? "cut" : "copying" });
+  }
+
+  /** What has ended since either of them is settled later (A6). Whatever is missing only excludes nothing. */
+  #restoreOperations(copy: OperationSet | null): void {
+    const { store } = this.#part;
+    if (copy === null) return;
+    store.raiseTo(Math.min(copy.position, MAX_BELIEVED));
+    const own = new Set(store.operations.operations.map(({ id }) => id));
+    for (const operation of copy.operations) if (!own.has(operation.id)) store.putOperation(operation);
+  }
+
+  #accept(seenByCaller: HistoryPoint | undefined): () => void {
+    const { history, store } = this.#part;
+    const own = { incarnation: history.incarnation, position: store.position };
+    const seen = abovePoints(abovePoints(own, history.status.loss?.seen), seenByCaller);
+    const firstPosition = store.position + 1;
+    store.raiseTo(Math.min(seen.position, MAX_BELIEVED) + POSITION_MARGIN);
+    return history.accept(seen, firstPosition);
+  }
+}
+
+/** Whether the directory has lost the removal of this cell (X5). */
+const isRemoval = (own: Cell, copy: Cell): boolean => own.removedAtMs === null && copy.removedAtMs !== null;
+
+interface Missing {
+  cells: Cell[];
+  keys: MintedKey[];
+  /** The keys whose revocation is missing. A key may be in both lists. */
+  revocations: MintedKey[];
+  /** The names of the types that differ. */
+  types: string[];
+}
+
+const NOTHING: Missing = { cells: [], keys: [], revocations: [], types: [] };
+
+function differencesOf(before: TypeSet, after: TypeSet): string[] {
+  const [old, wanted] = [new Types(before.entries), new Types(after.entries)];
+  const changed = after.entries.filter((entry) => {
+    const own = old.named(entry.kind, entry.name);
+    return own === undefined || !isSameType(own, entry) || own.isInUse !== entry.isInUse;
+  });
+  const surplus = before.entries.filter(({ kind, name }) => wanted.named(kind, name) === undefined);
+  return [...new Set([...changed, ...surplus].map(({ name }) => name))];
+}

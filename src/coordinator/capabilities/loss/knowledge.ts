@@ -1,0 +1,42 @@
+import { TOLD_INCARNATIONS } from "../../kernel/history.ts";
+import type { HistoryPoint, Knowledge, KnowledgeRequest } from "../../kernel/messages.ts";
+import type { LedgerStore } from "../../kernel/ledger/store.ts";
+
+/** The number of outcomes that are examined, newest first. A shard rarely goes back by more. */
+const MAX_OUTCOMES = 10_000;
+/** The number of lease ids in an answer. */
+const MAX_IDS = 10;
+
+/** Returns what this ledger knows of a shard that has gone back in time (H6). */
+export function knowledgeOf(
+  store: LedgerStore,
+  seen: HistoryPoint | undefined,
+  outstandingLeases: number,
+  request: KnowledgeRequest,
+): Knowledge {
+  const lostOnes = (decided: 0 | 1, limit: number): string[] =>
+    store
+      .executionsOn(request.shard, decided, limit)
+      .filter(({ incarnation, epoch }) => !isLeft(request, incarnation, epoch))
+      .map(({ lease }) => lease);
+  const outstanding = lostOnes(0, outstandingLeases);
+  return {
+    seen: seen ?? null,
+    outstanding: outstanding.length,
+    decided: lostOnes(1, MAX_OUTCOMES).length,
+    leases: outstanding.slice(0, MAX_IDS),
+  };
+}
+
+/** Returns whether an execution is in what is left of the shard's history. */
+function isLeft({ point, incarnations }: KnowledgeRequest, incarnation: number, epoch: number): boolean {
+  if (point === null) return false;
+  // The lease was rebuilt from holds which have moved, so nobody knows the incarnation that has granted it.
+  if (incarnation === 0) return epoch <= point.position;
+  if (incarnation === point.incarnation) return epoch <= point.position;
+  const index = incarnations.findIndex(([each]) => each === incarnation);
+  const next = incarnations[index - 1];
+  if (index === -1)
+    return incarnations.length >= TOLD_INCARNATIONS && incarnation < (incarnations.at(-1)?.[0] ?? 0);
+  return next !== undefined && epoch < next[1];
+}

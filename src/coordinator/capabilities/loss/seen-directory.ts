@@ -1,0 +1,30 @@
+import { isSamePoint, nextPoint } from "../../kernel/history.ts";
+import type { HistoryPoint, ToldDirectory } from "../../kernel/messages.ts";
+import type { LedgerStore } from "../../kernel/ledger/store.ts";
+
+/**
+ * How far this ledger has seen the directory. Nobody asks the directory for a begin, so the cron tells the
+ * ledger, and the ledger stores it together with its applied position (H3). If the directory goes back in
+ * time, the ledger still has the point that is missing.
+ */
+export class SeenDirectory {
+  readonly #store: LedgerStore;
+  #point: HistoryPoint | undefined;
+
+  constructor(store: LedgerStore) {
+    this.#store = store;
+    this.#point = store.directoryPoint;
+  }
+
+  get point(): HistoryPoint | undefined {
+    return this.#point;
+  }
+
+  get isStored(): boolean {
+    return this.#point === undefined || isSamePoint(this.#store.directoryPoint, this.#point);
+  }
+
+  learn({ point, confirmed }: ToldDirectory): void {
+    this.#point = nextPoint(this.#point, point, confirmed) ?? this.#point;
+  }
+}

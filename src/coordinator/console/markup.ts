@@ -1,0 +1,28 @@
+import { Markup } from "../api/docs/markup.ts";
+import { escapeControls } from "../../common/text/escape.ts";
+
+export { Markup };
+
+export type Part = string | number | Markup | null | undefined | readonly Part[];
+
+/**
+ * An HTML template. It escapes its values, except those that are markup already. Characters that are
+ * invisible or change the direction of the text appear as `\u202e`, because names may have them to look like
+ * others.
+ */
+export function html(literals: TemplateStringsArray, ...parts: readonly Part[]): Markup {
+  return new Markup(literals.map((literal, index) => literal + textOf(parts[index])).join(""));
+}
+
+/** The value of a form's field: it is sent back, so its invisible characters stay as they are. */
+export const fieldValue = (value: string): Markup => new Markup(escapeHtml(value));
+
+function textOf(part: Part): string {
+  if (part === undefined || part === null) return "";
+  if (part instanceof Markup) return part.text;
+  if (typeof part === "object") return part.map(textOf).join("");
+  return escapeHtml(escapeControls(String(part)));
+}
+
+const escapeHtml = (text: string): string =>
+  text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);

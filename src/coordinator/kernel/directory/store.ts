@@ -1,0 +1,311 @@
+import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
+import type { Growth } from "../../capabilities/growth/messages.ts";
+import type { Operation, OperationSet } from "../../capabilities/operations/operations.ts";
+import type { Placement } from "../placement.ts";
+import type { Sql, SqlValue } from "../ports.ts";
+import { sourceOrder } from "../../../common/source-order.ts";
+import { noIdentities, type Identities, type IdentitySet } from "../../capabilities/identities/identities.ts";
+import { shippedTypes } from "../../../common/types/shipped.ts";
+import type { TypeEntry } from "../../../common/types/types.ts";
+import type { Cell, DeclaredTypes, ListedKey, MintedKey, RevokedKey } from "./messages.ts";
+
+const CELL =
+  "cell, name, address, location_hint AS locationHint, " +
+  "created_at_ms AS createdAtMs, updated_at_ms AS updatedAtMs, removed_at_ms AS removedAtMs";
+const KEY =
+  "key_id AS keyId, role, cell, note, created_at_ms AS createdAtMs, expires_at_ms AS expiresAtMs, " +
+  "revoked_at_ms AS revokedAtMs, position";
+
+interface KeyCounts {
+  keys: number;
+  revokedKeys: number;
+}
+
+/** The set of a deployment that has declared none. */
+const SHIPPED: DeclaredTypes = { position: 0, declaredAt: 0, entries: shippedTypes.entries };
+
+/**
+ * The SQL statements on the directory's tables. It makes no decisions. Every change of the placement, a cell,
+ * a key, the types or the identities takes a position above all earlier ones (H1).
+ */
+export class DirectoryStore {
+  readonly #sql: Sql;
+  #position: number;
+  #storedPosition: number;
+  #types: DeclaredTypes | undefined;
+  #identities: IdentitySet | undefined;
+  /** The numbers of keys at a position. Nothing but a change, which takes a new one, makes them wrong. */
+  #keyCounts: (KeyCounts & { position: number }) | undefined;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+    this.#position = readMetaNumber(sql, "position");
+    this.#storedPosition = this.#position;
+  }
+
+  /** The position that was assigned last. */
+  get position(): number {
+    return this.#position;
+  }
+
+  /** Makes sure that all later positions are above this one. */
+  raiseTo(position: number): void {
+    this.#position = Math.max(this.#position, position);
+  }
+
+  /** Must be called at the end of each transaction. Returns whether the transaction has changed something. */
+  storePosition(): boolean {
+    if (this.#position === this.#storedPosition) return false;
+    writeMeta(this.#sql, "position", this.#position);
+    this.#storedPosition = this.#position;
+    return true;
+  }
+
+  get placement(): Placement | undefined {
+    const kept = readMeta(this.#sql, "placement");
+    return kept === undefined ? undefined : String(kept);
+  }
+
+  setPlacement(placement: Placement): void {
+    this.#position += 1;
+    writeMeta(this.#sql, "placement", placement);
+  }
+
+  /** The growth that runs. Null: none. */
+  get growth(): Growth | null {
+    return this.#growthRecord.growth;
+  }
+
+  /** The position of the last change of a growth. */
+  get growthPosition(): number {
+    return this.#growthRecord.position;
+  }
+
+  get #growthRecord(): { position: number; growth: Growth | null } {
+    const kept = readMeta(this.#sql, "growth");
+    return kept === undefined ? { position: 0, growth: null } : (JSON.parse(String(kept)) as never);
+  }
+
+  setGrowth(growth: Omit<Growth, "position">): Growth {
+    this.#position += 1;
+    const changed = { ...growth, position: this.#position };
+    writeMeta(this.#sql, "growth", JSON.stringify({ position: this.#position, growth: changed }));
+    return changed;
+  }
+
+  endGrowth(): void {
+    this.#position += 1;
+    writeMeta(this.#sql, "growth", JSON.stringify({ position: this.#position, growth: null }));
+  }
+
+  /** The operations that run, without a growth. */
+  get operations(): OperationSet {
+    const kept = readMeta(this.#sql, "operations");
+    return kept === undefined ? { position: 0, operations: [] } : (JSON.parse(String(kept)) as never);
+  }
+
+  /** Adds an operation, or replaces the one with its id. */
+  putOperation(operation: Omit<Operation, "position">): Operation {
+    const put = { ...operation, position: this.#position + 1 };
+    this.#writeOperations([...this.#operationsWithout(put.id), put]);
+    return put;
+  }
+
+  dropOperation(id: string): void {
+    this.#writeOperations(this.#operationsWithout(id));
+  }
+
+  #operationsWithout(id: string): Operation[] {
+    return this.operations.operations.filter((operation) => operation.id !== id);
+  }
+
+  #writeOperations(operations: readonly Operation[]): void {
+    this.#position += 1;
+    writeMeta(this.#sql, "operations", JSON.stringify({ position: this.#position, operations }));
+  }
+
+  get types(): DeclaredTypes {
+    return (this.#types ??= this.#readTypes());
+  }
+
+  #readTypes(): DeclaredTypes {
+    const kept = readMeta(this.#sql, "types");
+    return kept === undefined ? SHIPPED : (JSON.parse(String(kept)) as DeclaredTypes);
+  }
+
+  /** Stores a set that was declared. */
+  setTypes(entries: readonly TypeEntry[]): DeclaredTypes {
+    return this.#putTypes(entries, this.#position + 1);
+  }
+
+  /** Stores the set with more marks of types that are in use. */
+  markTypes(entries: readonly TypeEntry[]): DeclaredTypes {
+    return this.#putTypes(entries, this.types.declaredAt);
+  }
+
+  #putTypes(entries: readonly TypeEntry[], declaredAt: number): DeclaredTypes {
+    this.#position += 1;
+    // The transaction may fail, so what was written is read again.
+    this.#types = undefined;
+    const types = { position: this.#position, declaredAt, entries };
+    writeMeta(this.#sql, "types", JSON.stringify(types));
+    return types;
+  }
+
+  get identities(): IdentitySet {
+    return (this.#identities ??= this.#readIdentities());
+  }
+
+  #readIdentities(): IdentitySet {
+    const kept = readMeta(this.#sql, "identities");
+    return kept === undefined ? noIdentities : (JSON.parse(String(kept)) as IdentitySet);
+  }
+
+  setIdentities({ issuers, authorities }: Identities): IdentitySet {
+    this.#position += 1;
+    // The transaction may fail, so what was written is read again.
+    this.#identities = undefined;
+    const identities = { position: this.#position, issuers, authorities };
+    writeMeta(this.#sql, "identities", JSON.stringify(identities));
+    return identities;
+  }
+
+  cell(cell: string): Cell | undefined {
+    return this.#all<Cell>(`SELECT ${CELL} FROM cell WHERE cell = ?`, cell)[0];
+  }
+
+  /** Returns all cells, also removed ones, in the order of their ids. */
+  cells(): Cell[] {
+    return this.#all<Cell>(`SELECT ${CELL} FROM cell ORDER BY cell_order`);
+  }
+
+  /** Returns the number of ids that were ever registered, and how many of the cells are removed. */
+  countCells(): { ids: number; removed: number } {
+    const sql = "SELECT count(*) AS ids, count(removed_at_ms) AS removed FROM cell";
+    return this.#all<{ ids: number; removed: number }>(sql)[0] ?? { ids: 0, removed: 0 };
+  }
+
+  /** A removal is final, so it stays (X5). */
+  putCell({ cell, name, address, locationHint, createdAtMs, updatedAtMs, removedAtMs }: Cell): void {
+    this.#position += 1;
+    this.#all(
+      `INSERT INTO cell (cell, cell_order, name, address, location_hint, created_at_ms, updated_at_ms,
+                         removed_at_ms)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (cell) DO UPDATE SET name = excluded.name, address = excluded.address,
+                                        updated_at_ms = excluded.updated_at_ms,
+                                        removed_at_ms = coalesce(removed_at_ms, excluded.removed_at_ms)`,
+      cell,
+      sourceOrder(cell),
+      name,
+      address,
+      locationHint,
+      createdAtMs,
+      updatedAtMs,
+      removedAtMs,
+    );
+  }
+
+  key(keyId: string): MintedKey | undefined {
+    return this.#all<MintedKey>(`SELECT ${KEY} FROM minted_key WHERE key_id = ?`, keyId)[0];
+  }
+
+  /** Returns keys in the order of their last changes, oldest first. */
+  keysAfter(position: number, limit: number): ListedKey[] {
+    return this.#all<ListedKey>(
+      `SELECT ${KEY} FROM minted_key WHERE position > ? ORDER BY position LIMIT ?`,
+      position,
+      limit,
+    );
+  }
+
+  /** Returns revoked keys, those that expire last first. */
+  revokedKeys(limit: number): RevokedKey[] {
+    return this.#all(
+      `SELECT key_id AS keyId, expires_at_ms AS expiresAtMs FROM minted_key
+        WHERE revoked_at_ms IS NOT NULL ORDER BY expires_at_ms DESC, key_id LIMIT ?`,
+      limit,
+    );
+  }
+
+  /** Returns the revoked keys of a cell, those that expire last first. */
+  revokedKeysOf(cell: string, limit: number): RevokedKey[] {
+    return this.#all(
+      `SELECT key_id AS keyId, expires_at_ms AS expiresAtMs FROM minted_key
+        WHERE cell = ? AND revoked_at_ms IS NOT NULL ORDER BY expires_at_ms DESC, key_id LIMIT ?`,
+      cell,
+      limit,
+    );
+  }
+
+  /** Returns the number of revoked keys that expire later than `nowMs`. */
+  countRevokedKeys(nowMs: number): number {
+    const sql = "SELECT count(*) AS n FROM minted_key WHERE revoked_at_ms IS NOT NULL AND expires_at_ms > ?";
+    return this.#all<{ n: number }>(sql, nowMs)[0]?.n ?? 0;
+  }
+
+  putKey(key: MintedKey): void {
+    this.#position += 1;
+    this.#all(
+      `INSERT OR REPLACE INTO minted_key (key_id, position, role, cell, note, created_at_ms, expires_at_ms,
+                                          revoked_at_ms)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      key.keyId,
+      this.#position,
+      key.role,
+      key.cell,
+      key.note,
+      key.createdAtMs,
+      key.expiresAtMs,
+      key.revokedAtMs,
+    );
+  }
+
+  /** Returns the number of keys that expire later than `nowMs`. */
+  countKeys(nowMs: number): number {
+    const sql = "SELECT count(*) AS n FROM minted_key WHERE expires_at_ms > ?";
+    return this.#all<{ n: number }>(sql, nowMs)[0]?.n ?? 0;
+  }
+
+  /** Returns the numbers of described and of revoked keys. It reads all of them, once after each change. */
+  countAllKeys(): KeyCounts {
+    const position = this.#position;
+    if (this.#keyCounts?.position !== position) {
+      const sql = "SELECT count(*) AS keys, count(revoked_at_ms) AS revokedKeys FROM minted_key";
+      const [counts = { keys: 0, revokedKeys: 0 }] = this.#all<KeyCounts>(sql);
+      this.#keyCounts = { ...counts, position };
+    }
+    const { keys, revokedKeys } = this.#keyCounts;
+    return { keys, revokedKeys };
+  }
+
+  /**
+   * Forgets keys beyond `most` that have expired, those that were never revoked first. If it forgets a
+   * revoked one, it remembers that keys which expire no later may be revoked (A1).
+   */
+  forgetKeys(nowMs: number, most: number): void {
+    const count = this.#all<{ n: number }>("SELECT count(*) AS n FROM minted_key")[0]?.n ?? 0;
+    const forgotten = this.#all<{ expiresAtMs: number; isRevoked: 0 | 1 }>(
+      `DELETE FROM minted_key WHERE key_id IN (
+         SELECT key_id FROM minted_key WHERE expires_at_ms <= ?
+          ORDER BY revoked_at_ms IS NOT NULL, expires_at_ms LIMIT ?
+       ) RETURNING expires_at_ms AS expiresAtMs, revoked_at_ms IS NOT NULL AS isRevoked`,
+      nowMs,
+      Math.max(0, count - most),
+    );
+    const revoked = forgotten
+      .filter(({ isRevoked }) => isRevoked === 1)
+      .map(({ expiresAtMs }) => expiresAtMs);
+    if (revoked.length > 0)
+      writeMeta(this.#sql, "revoked_through_ms", Math.max(this.revokedThroughMs, ...revoked));
+  }
+
+  /** Keys that expire no later may have been revoked and forgotten (A1). */
+  get revokedThroughMs(): number {
+    return readMetaNumber(this.#sql, "revoked_through_ms");
+  }
+
+  #all<Row>(statement: string, ...bindings: SqlValue[]): Row[] {
+    return this.#sql.all<Row>(statement, ...bindings);
+  }
+}

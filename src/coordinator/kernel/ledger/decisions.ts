@@ -1,0 +1,186 @@
+import type { GroupCommit } from "../group-commit.ts";
+import type { Limits } from "../../../common/limits.ts";
+import type { DecideRequest, PlacedLease } from "../messages.ts";
+import type { LedgerCounters } from "../metrics/ledger-counters.ts";
+import type { Ports } from "../ports.ts";
+import { ok, refused, type Refusal, type Result } from "../refusal.ts";
+import type { Begins } from "./begins.ts";
+import type { Contradictions } from "../../capabilities/status/contradictions.ts";
+import { decidedOtherwise } from "./decided-otherwise.ts";
+import type { Deliveries } from "./deliveries.ts";
+import type { LeaseAudit } from "../../capabilities/audit/lease-audit.ts";
+import type { Positions } from "./position.ts";
+import { plainLease, type LeaseRow, type LedgerStore } from "./store.ts";
+
+/** What the decision of a transfer does besides that of its lease, in the same transaction (Y6). */
+interface TransferDecision {
+  /** Returns why it may not be decided now. */
+  refusal(): Refusal | undefined;
+  write(): void;
+}
+
+/** When the alarm forgets fences, after one had no room. */
+const FORGET_WITHIN_MS = 1_000;
+
+interface Needs {
+  readonly ports: Ports;
+  readonly limits: Limits;
+  readonly store: LedgerStore;
+  readonly commits: GroupCommit;
+  readonly positions: Positions;
+  readonly begins: Begins;
+  readonly deliveries: Deliveries;
+  readonly counters: LedgerCounters;
+  readonly contradictions: Contradictions;
+  readonly leaseAudit: LeaseAudit;
+}
+
+/**
+ * Makes commits and rollbacks. The first decision is final (C1). A decision is never refused for load, quota
+ * or a frozen cell (C6). An operator's is refused if its audit entry has no room (O3).
+ */
+export class Decisions {
+  readonly #part: Needs;
+  #fences: number;
+
+  constructor(part: Needs) {
+    this.#part = part;
+    this.#fences = part.store.count(2);
+  }
+
+  /** @param transfer present if the lease is a transfer, which no other call may decide (Y1) */
+  async decide(request: DecideRequest, transfer?: TransferDecision): Promise<Result<PlacedLease>> {
+    const decided = await this.#part.commits.submit("decide", () => {
+      const result = this.#write(request, transfer);
+      // A cut says nothing about saved rows, and the source asks for it.
+      if (transfer === undefined) this.#part.contradictions.decided(request, result);
+      return result;
+    });
+    if (!decided.ok) {
+      if (decided.refusal.reason !== undefined)
+        this.#part.ports.log("decision_refused", { lease: request.lease, reason: decided.refusal.reason });
+      return decided;
+    }
+    // The decision is durable, so it may be sent to shards (C2). The caller does not wait for them (C3).
+    void this.#deliver(request);
+    return ok(this.#part.store.placedLeaseOf(decided.value, this.#part.ports.clock.now()));
+  }
+
+  /** No caller waits for it, so an error is logged here. The alarm delivers the decision later. */
+  async #deliver({ lease, traces }: DecideRequest): Promise<void> {
+    try {
+      await this.#part.deliveries.deliver(lease, traces);
+    } catch (error) {
+      this.#part.ports.log("delivery_failed", {
+        lease,
+        error: error instanceof Error ? error.message : String(error),
+      });
+    }
+  }
+
+  /** Runs in one transaction: reads the row again, and decides it if it is undecided (C1, M1). */
+  #write(request: DecideRequest, transfer: TransferDecision | undefined): Result<LeaseRow> {
+    const row = this.#part.store.find(request.lease);
+    if (row === undefined && transfer === undefined) return this.#writeFence(request);
+    if (row === undefined) return refused("NOT_FOUND", "this cell has no lease with this id");
+    if ((row.transfer !== null) !== (transfer !== undefined)) return leaseOfTransfer;
+    if (row.state !== "GRANTED")
+      return row.state === request.outcome ? ok(row) : { ok: false, refusal: decidedOtherwise(row) };
+    const unfit = transfer === undefined ? this.#part.leaseAudit.refusalOf(request) : transfer.refusal();
+    if (unfit !== undefined) return { ok: false, refusal: unfit };
+    const now = this.#part.ports.clock.now();
+    this.#part.store.times.note(now, this.#part.positions.last);
+    const decided: LeaseRow = {
+      ...row,
+      decided: 1,
+      state: request.outcome,
+      position: this.#part.positions.next(now),
+      decided_at_ms: now,
+      ...deciderOf(request),
+    };
+    this.#part.store.decide(decided);
+    if (transfer === undefined) this.#part.leaseAudit.decided(request, row);
+    else transfer.write();
+    if (request.isRemoval === true && request.outcome === "COMMITTED")
+      this.#part.store.addReleased(row.destroys - row.missing);
+    this.#part.begins.decided();
+    this.#part.deliveries.track(decided, request.isRemoval);
+    this.#part.counters.decided(request);
+    return ok(decided);
+  }
+
+  /**
+   * Remembers the rollback of a lease that has no row (C7). A running begin of the lease ends with a refusal,
+   * and so does one that arrives later.
+   */
+  #writeFence(request: DecideRequest): Result<LeaseRow> {
+    if (request.outcome === "COMMITTED")
+      return refused("NOT_FOUND", "this cell has no lease with this id, so there is nothing to commit");
+    // A fence of a running begin is an outcome like any other: the limit on running begins limits it too.
+    // Only fences without a running begin are counted and forgotten early (C7).
+    const isCounted = !this.#part.begins.isRunning(request.lease);
+    if (isCounted && this.#fences >= this.#part.limits.fences) {
+      const detail =
+        `the cell has reached its limit of ${this.#part.limits.fences} remembered rollbacks of leases that ` +
+        `it never began; each is forgotten after ${this.#part.limits.lateBeginS} s`;
+      // The alarm forgets old fences, also if no cron runs.
+      this.#part.deliveries.wakeWithin(FORGET_WITHIN_MS);
+      return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_FENCES", retryAfterMs: 60_000 });
+    }
+    const full = this.#part.leaseAudit.refusalOf(request);
+    if (full !== undefined) return { ok: false, refusal: full };
+    const now = this.#part.ports.clock.now();
+    this.#part.store.times.note(now, this.#part.positions.last);
+    const position = this.#part.positions.next(now);
+    const row: LeaseRow = {
+      lease: request.lease,
+      decided: isCounted ? 2 : 1,
+      position,
+      created_position: position,
+      created_at_ms: now,
+      decided_at_ms: now,
+      state: "ROLLED_BACK",
+      fence: 1,
+      incarnation: 0,
+      counter: 0,
+      epochs: null,
+      shards: 0,
+      payload: null,
+      payload_hash: "",
+      creates: 0,
+      destroys: 0,
+      replaces: 0,
+      missing: 0,
+      ...deciderOf(request),
+      ...plainLease,
+    };
+    this.#part.begins.fence(request.lease);
+    this.#part.store.insert(row);
+    if (isCounted) this.#fences += 1;
+    // It is forgotten like any outcome, so it must be examined.
+    else this.#part.deliveries.noteChange(position);
+    this.#part.leaseAudit.decided(request, null);
+    this.#part.counters.fenced();
+    return ok(row);
+  }
+
+  /** Must be called in the transaction that deletes the fences. */
+  forgotten(fences: number): void {
+    this.#fences -= fences;
+  }
+}
+
+const leaseOfTransfer: Result<never> = refused(
+  "FAILED_PRECONDITION",
+  "the lease belongs to a transfer; cut or abort the transfer instead",
+  { reason: "LEASE_OF_TRANSFER" },
+);
+
+const deciderOf = ({
+  caller: { role, keyId },
+  reason,
+}: DecideRequest): Pick<LeaseRow, "decided_by" | "decided_by_key" | "reason"> => ({
+  decided_by: role,
+  decided_by_key: role === "operator" ? keyId : null,
+  reason: reason ?? null,
+});

@@ -1,0 +1,592 @@
+import {
+  cellStates,
+  type CellState,
+  type HistoryPoint,
+  type Lease,
+  type LeaseCounts,
+  type LeaseState,
+  type PlacedLease,
+  type ShardPositions,
+  type StoredRemoval,
+} from "../messages.ts";
+import { laterPoint } from "../history.ts";
+import type { TransferRange } from "../../capabilities/transfer/range.ts";
+import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
+import type { Sql } from "../ports.ts";
+import { decodeExecutions } from "./executions.ts";
+import { decodePayload } from "./payload.ts";
+import { ChangeTimes } from "./change-times.ts";
+import type { Positions } from "./position.ts";
+
+export interface LeaseRow extends LeaseCounts {
+  lease: string;
+  /** 0: granted. 1: an outcome. 2: a fence of a lease without a running begin, which is forgotten sooner. */
+  decided: 0 | 1 | 2;
+  position: number;
+  created_position: number;
+  created_at_ms: number;
+  decided_at_ms: number | null;
+  state: LeaseState;
+  fence: 0 | 1;
+  incarnation: number;
+  counter: number;
+  /** The executions of the grant (executions.ts). */
+  epochs: string | null;
+  /** The number of shards at the grant. Names of the lease may have moved to shards that were added since. */
+  shards: number;
+  /** The batch. The decision drops it (S2). */
+  payload: string | null;
+  payload_hash: string;
+  decided_by: string | null;
+  /** The id of the key, if an operator decided. */
+  decided_by_key: string | null;
+  reason: string | null;
+  /** When the cell said last that it still works on the lease (C8). */
+  renewed_at_ms: number | null;
+  renewal_reason: string | null;
+  /** The source and the scope of a transfer (`encodeRange`). Null: an ordinary lease. */
+  transfer: string | null;
+}
+
+/** The columns of most new leases. */
+export const plainLease = { renewed_at_ms: null, renewal_reason: null, transfer: null } as const;
+
+export const encodeRange = ({ from, scope }: TransferRange): string => JSON.stringify([from, scope]);
+
+export function decodeRange(stored: string): TransferRange {
+  const [from, scope] = JSON.parse(stored) as [string, string];
+  return { from, scope };
+}
+
+type Counter = "cell_state_set_at_ms" | "cell_state_version" | "pruned_position" | "refused_through_ms";
+
+/** A lease as it is stored. */
+export interface StoredLease extends LeaseRow {
+  /** Whether the lease is older than `through`, and unfinished. */
+  pending: 0 | 1;
+}
+
+/** A lease, as far as pruning needs it. */
+export type OutcomeRow = Pick<
+  StoredLease,
+  "lease" | "created_position" | "position" | "created_at_ms" | "decided_at_ms" | "decided" | "pending"
+>;
+
+/** A decision that some shard may not have applied. */
+export type UnappliedRow = Pick<LeaseRow, "lease" | "created_position" | "position">;
+
+/**
+ * Up to where the leases were examined, with what this ledger has seen of the shards. Both are one value,
+ * because a decision that is not told to the shards again must not be the last trace of what they have done
+ * (H3).
+ */
+export interface Applied {
+  /** Of the leases created up to this position, those that are unfinished are pending. */
+  through: number;
+  /** The ledger's last position then. */
+  last: number;
+  /** The time of the latest change up to there. */
+  atMs: number;
+  /** The newest point of each shard that this ledger had seen: incarnation and position, by shard. */
+  shards: Record<string, [incarnation: number, position: number]>;
+  /** The newest point of the directory that this ledger had seen: incarnation and position. */
+  directory?: [incarnation: number, position: number];
+}
+
+/** All columns except the payload, for listings and replays. */
+const HEAD = `lease, decided, pending, position, created_position, created_at_ms, decided_at_ms, state, fence,
+  incarnation, counter, epochs, shards, NULL AS payload, payload_hash, creates, destroys, replaces, missing,
+  decided_by, decided_by_key, reason, renewed_at_ms, renewal_reason, transfer`;
+
+const UNAPPLIED = "lease, created_position, position";
+const OUTCOME = "lease, created_position, position, created_at_ms, decided_at_ms, decided, pending";
+
+const COLUMNS = [
+  "created_position, lease, decided, pending, position, created_at_ms, decided_at_ms, state, fence",
+  "incarnation, counter, epochs, shards, payload_hash, creates, destroys, replaces, missing, decided_by",
+  "decided_by_key, reason, renewed_at_ms, renewal_reason, transfer, payload",
+].join(", ");
+const VALUES = `(${COLUMNS.replaceAll(/\w+/g, "?")})`;
+const INSERT_ROW = `INSERT INTO lease (${COLUMNS}) VALUES ${VALUES}`;
+const TAKE_ROW = `UPDATE lease SET (${COLUMNS}) = ${VALUES}
+  WHERE created_position = ? AND decided = 1 AND pending = 0 AND created_position <= ? RETURNING lease`;
+
+/** The SQL statements on the ledger's tables. It makes no decisions. */
+export class LedgerStore {
+  readonly times: ChangeTimes;
+  readonly #sql: Sql;
+  readonly #cell: string;
+  // Copies in memory, because every call reads these. Only this class writes them.
+  #cellState: CellState;
+  #revokedKeys: ReadonlySet<string>;
+  #applied: Applied;
+  #refusedThroughMs: number;
+
+  constructor(sql: Sql, cell: string) {
+    this.#sql = sql;
+    this.#cell = cell;
+    const state = readMeta(sql, "cell_state");
+    this.#cellState = cellStates.find((known) => known === state) ?? "ACTIVE";
+    this.#revokedKeys = this.#readRevokedKeys();
+    const applied = readMeta(sql, "applied");
+    this.#applied =
+      typeof applied === "string"
+        ? (JSON.parse(applied) as Applied)
+        : { through: 0, last: 0, atMs: 0, shards: {} };
+    this.#refusedThroughMs = this.number("refused_through_ms");
+    this.times = new ChangeTimes(this);
+  }
+
+  /** Returns the row of a lease without its payload. */
+  find(lease: string): StoredLease | undefined {
+    return this.#sql.all<StoredLease>(`SELECT ${HEAD} FROM lease WHERE lease = ?`, lease)[0];
+  }
+
+  findWhole(lease: string): StoredLease | undefined {
+    return this.#sql.all<StoredLease>("SELECT * FROM lease WHERE lease = ?", lease)[0];
+  }
+
+  /** @param over the created position of an outcome that is forgotten, and whose row the lease takes */
+  insert(row: LeaseRow, over?: number): void {
+    const values = [
+      row.created_position,
+      row.lease,
+      row.decided,
+      // A lease that is rebuilt may keep an old position. Fences are found among what is pending, too.
+      row.decided === 2 || row.created_position <= this.through ? 1 : 0,
+      row.position,
+      row.created_at_ms,
+      row.decided_at_ms,
+      row.state,
+      row.fence,
+      row.incarnation,
+      row.counter,
+      row.epochs,
+      row.shards,
+      row.payload_hash,
+      row.creates,
+      row.destroys,
+      row.replaces,
+      row.missing,
+      row.decided_by,
+      row.decided_by_key,
+      row.reason,
+      row.renewed_at_ms,
+      row.renewal_reason,
+      row.transfer,
+      row.payload,
+    ];
+    if (over !== undefined && this.#sql.all(TAKE_ROW, ...values, over, this.through).length > 0) return;
+    this.#sql.all(INSERT_ROW, ...values);
+  }
+
+  /** Whether a lease is decided, and every shard has applied that (S2). */
+  isApplied({ decided, pending, created_position: created }: StoredLease): boolean {
+    return decided === 1 && pending === 0 && created <= this.through;
+  }
+
+  /** Deletes a lease that the same transaction writes again. */
+  delete(lease: string): void {
+    this.#sql.all("DELETE FROM lease WHERE lease = ?", lease);
+  }
+
+  /** The batch is not needed any more: decisions name executions (C2). */
+  decide(row: LeaseRow): void {
+    this.#sql.all(
+      `UPDATE lease SET decided = 1, state = ?, position = ?, decided_at_ms = ?, decided_by = ?,
+                        decided_by_key = ?, reason = ?, payload = NULL
+        WHERE created_position = ? AND decided = 0`,
+      row.state,
+      row.position,
+      row.decided_at_ms,
+      row.decided_by,
+      row.decided_by_key,
+      row.reason,
+      row.created_position,
+    );
+  }
+
+  renew(lease: string, nowMs: number, reason: string): void {
+    this.#sql.all(
+      "UPDATE lease SET renewed_at_ms = ?, renewal_reason = ? WHERE lease = ? AND decided = 0",
+      nowMs,
+      reason,
+      lease,
+    );
+  }
+
+  /**
+   * Returns granted leases after a position, in the order of their grants. Transfers are none of them: nobody
+   * but their own calls decides them (Y1). The position of a granted lease is its created position.
+   */
+  granted(afterPosition: number, limit: number, throughPosition = Number.MAX_SAFE_INTEGER): LeaseRow[] {
+    return this.#open(afterPosition, throughPosition, limit, "AND transfer IS NULL");
+  }
+
+  /** Returns granted leases and prepared transfers after a position, in the order of their grants. */
+  undecided(afterPosition: number, limit: number): LeaseRow[] {
+    return this.#open(afterPosition, Number.MAX_SAFE_INTEGER, limit);
+  }
+
+  /** The pending ones are older than the others. */
+  #open(after: number, through: number, limit: number, where = ""): LeaseRow[] {
+    const read = (isPending: 0 | 1, from: number, most: number): LeaseRow[] =>
+      this.#sql.all<LeaseRow>(
+        `SELECT ${HEAD} FROM lease WHERE pending = ${isPending} AND decided = 0
+            AND created_position > ? AND created_position <= ? ${where} ORDER BY created_position LIMIT ?`,
+        from,
+        through,
+        most,
+      );
+    const pending = read(1, after, limit);
+    return [...pending, ...read(0, Math.max(after, this.through), limit - pending.length)];
+  }
+
+  /**
+   * Returns decisions of leases created after a position that some shard may not have applied yet: those of
+   * pending leases, and those of newer leases that an earlier instance has made, up to another position.
+   */
+  unapplied(afterPosition: number, madeThrough: number, limit: number): UnappliedRow[] {
+    const pending = this.#pending<UnappliedRow>(UNAPPLIED, 1, afterPosition, limit);
+    const newer = this.#sql.all<UnappliedRow>(
+      `SELECT ${UNAPPLIED} FROM lease
+        WHERE created_position > ? AND decided = 1 AND pending = 0 AND epochs IS NOT NULL AND position <= ?
+        ORDER BY created_position LIMIT ?`,
+      Math.max(afterPosition, this.through),
+      madeThrough,
+      limit - pending.length,
+    );
+    return [...pending, ...newer];
+  }
+
+  #pending<Row>(columns: string, kind: 1 | 2, after: number, limit: number): Row[] {
+    return this.#sql.all<Row>(
+      `SELECT ${columns} FROM lease
+        WHERE pending = 1 AND decided = ? AND created_position > ? ORDER BY created_position LIMIT ?`,
+      kind,
+      after,
+      limit,
+    );
+  }
+
+  /**
+   * Returns the next leases that were not examined yet, in the order of creation: granted ones, and those
+   * that an earlier instance has decided, up to a position.
+   */
+  unexamined(madeThrough: number, limit: number): number[] {
+    const rows = this.#sql.all<{ created: number }>(
+      `SELECT created_position AS created FROM lease
+        WHERE created_position > ? AND pending = 0
+          AND (decided = 0 OR (decided = 1 AND epochs IS NOT NULL AND position <= ?))
+        ORDER BY created_position LIMIT ?`,
+      this.through,
+      madeThrough,
+      limit,
+    );
+    return rows.map(({ created }) => created);
+  }
+
+  /** Returns the position of the last decision of the leases that were not examined. 0: there is none. */
+  lastUnexamined(): number {
+    const [row] = this.#sql.all<{ last: number | null }>(
+      "SELECT max(position) AS last FROM lease WHERE created_position > ? AND decided = 1",
+      this.through,
+    );
+    return row?.last ?? 0;
+  }
+
+  /** Marks leases, by their created positions, as pending or not. */
+  setPending(created: readonly number[], pending: 0 | 1): void {
+    if (created.length === 0) return;
+    this.#sql.all(
+      `UPDATE lease SET pending = ?
+        WHERE created_position IN (SELECT value FROM json_each(?)) AND decided < 2`,
+      pending,
+      JSON.stringify(created),
+    );
+  }
+
+  /**
+   * Returns fences (2), or all leases that were examined (1), created after a position, in the order of
+   * creation.
+   */
+  outcomes(kind: 1 | 2, afterPosition: number, limit: number): OutcomeRow[] {
+    if (kind === 2) return this.#pending<OutcomeRow>(OUTCOME, kind, afterPosition, limit);
+    return this.#sql.all<OutcomeRow>(
+      `SELECT ${OUTCOME} FROM lease WHERE created_position > ? AND created_position <= ?
+        ORDER BY created_position LIMIT ?`,
+      afterPosition,
+      this.through,
+      limit,
+    );
+  }
+
+  /** Deletes outcomes, and notes up to which position outcomes were deleted. */
+  forget(outcomes: readonly OutcomeRow[]): void {
+    this.#sql.all(
+      `DELETE FROM lease WHERE created_position IN (SELECT value FROM json_each(?))
+          AND (decided = 2 OR (decided = 1 AND pending = 0))`,
+      JSON.stringify(outcomes.map((row) => row.created_position)),
+    );
+    this.setLastPosition(Math.max(...outcomes.map(({ position }) => position)));
+  }
+
+  /** Returns the number of granted leases (0) or fences (2). */
+  count(kind: 0 | 2): number {
+    const [row] = this.#sql.all<{ n: number }>(
+      `SELECT (SELECT count(*) FROM lease WHERE pending = 1 AND decided = ?1)
+            + (SELECT count(*) FROM lease WHERE created_position > ?2 AND pending = 0 AND decided = ?1) AS n`,
+      kind,
+      this.through,
+    );
+    return row?.n ?? 0;
+  }
+
+  /** All leases created up to this position were examined: those that are unfinished are pending. */
+  get through(): number {
+    return this.#applied.through;
+  }
+
+  setApplied(
+    { through, last }: { through: number; last: number },
+    shards: ReadonlyMap<number, HistoryPoint>,
+    directory: HistoryPoint | undefined,
+  ): void {
+    this.#applied = {
+      through,
+      last,
+      atMs: this.times.latestMs,
+      shards: Object.fromEntries(
+        [...shards].map(([shard, point]) => [shard, [point.incarnation, point.position]]),
+      ),
+      ...(directory === undefined ? {} : { directory: [directory.incarnation, directory.position] }),
+    };
+    writeMeta(this.#sql, "applied", JSON.stringify(this.#applied));
+  }
+
+  /** The newest point of the directory that is stored. */
+  get directoryPoint(): HistoryPoint | undefined {
+    const { directory } = this.#applied;
+    return directory === undefined ? undefined : { incarnation: directory[0], position: directory[1] };
+  }
+
+  /** Returns the newest point of each shard that this ledger has stored, in its leases or with `applied`. */
+  shardPoints(): Map<number, HistoryPoint> {
+    const { shards, through } = this.#applied;
+    const points = new Map(
+      Object.entries(shards).map(([shard, [incarnation, position]]) => [
+        Number(shard),
+        { incarnation, position },
+      ]),
+    );
+    // SQLite takes the other columns from the row with the maximum. The incarnation is unknown (0) in a lease
+    // that was rebuilt from holds which have moved. Such a row must not hide an older point.
+    const rows = this.#sql.all<{ shard: string; position: number; incarnation: number }>(
+      `SELECT execution.key AS shard, max(execution.value ->> 0) AS position,
+              execution.value ->> 1 AS incarnation
+         FROM lease, json_each(lease.epochs) AS execution
+        WHERE created_position > ? AND execution.value ->> 1 > 0 GROUP BY execution.key`,
+      through,
+    );
+    for (const { shard, position, incarnation } of rows)
+      points.set(Number(shard), laterPoint(points.get(Number(shard)), { incarnation, position }));
+    return points;
+  }
+
+  /** Returns the largest position that was ever assigned. To be read once, when an instance starts. */
+  lastPosition(): number {
+    const newest = this.#newestChange()?.position ?? 0;
+    return Math.max(newest, this.#applied.last, this.number("pruned_position"));
+  }
+
+  /** Returns positions and times of the latest changes, and the time of the last renewal. */
+  lastChanges(): { position: number; atMs: number }[] {
+    const [renewed] = this.#sql.all<{ atMs: number | null }>(
+      `SELECT max(renewed_at_ms) AS atMs FROM lease INDEXED BY lease_by_renewal
+        WHERE decided = 0 AND renewed_at_ms IS NOT NULL`,
+    );
+    const newest = this.#newestChange();
+    const { last, atMs } = this.#applied;
+    // A renewal has no position. Marks have changed its time itself (`setClockMarks`).
+    const renewals = renewed?.atMs == null ? [] : [{ position: Infinity, atMs: renewed.atMs }];
+    return [{ position: last, atMs }, ...(newest === undefined ? [] : [newest]), ...renewals];
+  }
+
+  /** The latest change of what may be unfinished. What else has changed was examined afterwards. */
+  #newestChange(): { position: number; atMs: number } | undefined {
+    return this.#sql.all<{ position: number; atMs: number }>(
+      `SELECT position, coalesce(decided_at_ms, created_at_ms) AS atMs FROM lease WHERE pending = 1
+       UNION ALL
+       SELECT position, coalesce(decided_at_ms, created_at_ms) FROM lease WHERE created_position > ?
+       ORDER BY position DESC LIMIT 1`,
+      this.through,
+    )[0];
+  }
+
+  clockMarks(): string {
+    return String(readMeta(this.#sql, "clock_marks") ?? "[]");
+  }
+
+  /** Stores the marks of a clock that went back. All renewals so far are at least as old as that (M4). */
+  setClockMarks(marks: string, nowMs: number): void {
+    writeMeta(this.#sql, "clock_marks", marks);
+    this.#sql.all(
+      `UPDATE lease INDEXED BY lease_by_renewal SET renewed_at_ms = ?1
+        WHERE decided = 0 AND renewed_at_ms > ?1`,
+      nowMs,
+    );
+  }
+
+  /** Makes `position` count as assigned, although no row has it. */
+  setLastPosition(position: number): void {
+    if (position > this.number("pruned_position")) this.setNumber("pruned_position", position);
+  }
+
+  /** Assigns a position to a change that no lease row records (H1). */
+  takePosition(positions: Positions, nowMs: number): void {
+    this.times.note(nowMs, positions.last);
+    this.setLastPosition(positions.next(nowMs));
+  }
+
+  /**
+   * Returns the executions on one shard of the granted leases, or of the decided ones whose decision some
+   * shard may not have applied: those of the newest `limit` rows.
+   */
+  executionsOn(
+    shard: number,
+    decided: 0 | 1,
+    limit: number,
+  ): { lease: string; epoch: number; incarnation: number }[] {
+    return this.#sql.all(
+      `SELECT lease, execution.value ->> 0 AS epoch, execution.value ->> 1 AS incarnation
+         FROM (SELECT lease, epochs, created_position FROM lease WHERE pending = 1 AND decided = ?1
+               UNION ALL
+               SELECT lease, epochs, created_position FROM lease
+                WHERE created_position > ?2 AND pending = 0 AND decided = ?1
+               ORDER BY created_position DESC LIMIT ?3) AS newest, json_each(newest.epochs) AS execution
+        WHERE execution.key = ?4`,
+      decided,
+      this.through,
+      limit,
+      String(shard),
+    );
+  }
+
+  number(name: Counter): number {
+    return readMetaNumber(this.#sql, name);
+  }
+
+  setNumber(name: Counter, value: number): void {
+    writeMeta(this.#sql, name, value);
+  }
+
+  cellState(): CellState {
+    return this.#cellState;
+  }
+
+  /** Sets the state of the cell, as a change of its own (H1). */
+  changeCellState(state: CellState, positions: Positions, nowMs: number): void {
+    this.takePosition(positions, nowMs);
+    this.setCellState(state, nowMs);
+  }
+
+  setCellState(state: CellState, nowMs: number): void {
+    this.#cellState = state;
+    writeMeta(this.#sql, "cell_state", state);
+    // People see this time. It grows even if the clock was set back.
+    this.setNumber("cell_state_set_at_ms", Math.max(nowMs, this.number("cell_state_set_at_ms") + 1));
+    this.setNumber("cell_state_version", this.number("cell_state_version") + 1);
+  }
+
+  /** The removal of the cell. Undefined before one is approved. */
+  get removal(): StoredRemoval | undefined {
+    const removal = readMeta(this.#sql, "removal");
+    return removal === undefined ? undefined : (JSON.parse(String(removal)) as StoredRemoval);
+  }
+
+  setRemoval(removal: StoredRemoval): void {
+    writeMeta(this.#sql, "removal", JSON.stringify(removal));
+  }
+
+  /** Must be called in the transaction that commits a lease of the removal (X3). */
+  addReleased(claims: number): void {
+    const { removal } = this;
+    if (removal !== undefined) this.setRemoval({ ...removal, released: removal.released + claims });
+  }
+
+  /** Makes versions of the state that were assigned before a loss invalid (A2). */
+  raiseStateVersion(by: number): void {
+    this.setNumber("cell_state_version", this.number("cell_state_version") + by);
+  }
+
+  isRevoked(keyId: string): boolean {
+    return this.#revokedKeys.has(keyId);
+  }
+
+  /** Keys that expire no later may have been revoked and forgotten, so all of them are refused (A1). */
+  get refusedThroughMs(): number {
+    return this.#refusedThroughMs;
+  }
+
+  /**
+   * Remembers up to `limit` revoked keys. No clock determines which one is forgotten: it is the one that
+   * expires first (A1).
+   */
+  revoke(keys: readonly { keyId: string; expiresAtMs: number }[], limit: number): void {
+    for (const { keyId, expiresAtMs } of keys)
+      this.#sql.all(
+        "INSERT INTO revoked_key (key_id, expires_at_ms) VALUES (?, ?) ON CONFLICT (key_id) DO NOTHING",
+        keyId,
+        expiresAtMs,
+      );
+    const forgotten = this.#sql.all<{ expires_at_ms: number }>(
+      `DELETE FROM revoked_key WHERE key_id IN (
+         SELECT key_id FROM revoked_key ORDER BY expires_at_ms DESC, key_id LIMIT -1 OFFSET ?
+       ) RETURNING expires_at_ms`,
+      limit,
+    );
+    if (forgotten.length > 0) {
+      const expired = forgotten.map((row) => row.expires_at_ms);
+      this.#refusedThroughMs = Math.max(this.#refusedThroughMs, ...expired);
+      this.setNumber("refused_through_ms", this.#refusedThroughMs);
+    }
+    this.#revokedKeys = this.#readRevokedKeys();
+  }
+
+  #readRevokedKeys(): ReadonlySet<string> {
+    return new Set(
+      this.#sql.all<{ key_id: string }>("SELECT key_id FROM revoked_key").map(({ key_id }) => key_id),
+    );
+  }
+
+  /** Converts a row to the lease that the API shows. */
+  leaseOf(row: LeaseRow, nowMs: number): Lease {
+    const createdAtMs = this.times.timeOf(row.created_position, row.created_at_ms);
+    const { lease, state, creates, destroys, replaces, missing } = row;
+    return {
+      lease,
+      cell: this.#cell,
+      state,
+      createdAtMs,
+      ageMs: Math.max(0, nowMs - createdAtMs),
+      counts: { creates, destroys, replaces, missing },
+      ...(row.decided_at_ms === null
+        ? {}
+        : { decidedAtMs: this.times.timeOf(row.position, row.decided_at_ms) }),
+      ...(row.decided_by === null ? {} : { decidedBy: row.decided_by }),
+      ...(row.decided_by_key === null ? {} : { decidedByKey: row.decided_by_key }),
+      ...(row.reason === null ? {} : { reason: row.reason }),
+      ...(row.renewed_at_ms === null ? {} : { renewedAtMs: row.renewed_at_ms }),
+      ...(row.renewal_reason === null ? {} : { renewalReason: row.renewal_reason }),
+      ...(row.decided === 0 && row.payload !== null ? { ops: decodePayload(row.payload) } : {}),
+    };
+  }
+
+  /** Adds the epochs of the lease's executions, which are positions of its shards (E1, Q9). */
+  placedLeaseOf(row: LeaseRow, nowMs: number): PlacedLease {
+    const lease = this.leaseOf(row, nowMs);
+    if (row.epochs === null) return lease;
+    const positions = [...decodeExecutions(row.epochs)].map(([shard, { epoch }]) => [shard, epoch]);
+    return { ...lease, positions: Object.fromEntries(positions) as ShardPositions };
+  }
+}

@@ -1,0 +1,1248 @@
+/**
+ * The messages between objects. Every message carries the placement that its sender computed with, and a
+ * receiver refuses another one (P1). `Stamp` in formats.ts is added when a message is sent (M9).
+ *
+ * Types are their numbers in the deployment's set of types (T1). Positions are numbers that only grow. Fields
+ * that end in `Ms` are milliseconds, and those that end in `AtMs` are milliseconds since 1970.
+ */
+import type { CanonicalRule } from "../../common/canonical/rule.ts";
+import type { Stamp } from "./formats.ts";
+import type { Placement } from "./placement.ts";
+import type { ReportedStatus, StatusReport } from "../capabilities/status/status.ts";
+import type { Conflict, OpList, Refusal } from "./refusal.ts";
+import type {
+  BySide,
+  DigestedClaims,
+  MovedClaims,
+  TransferOp,
+  TransferParty,
+  TransferRange,
+} from "../capabilities/transfer/range.ts";
+
+/**
+ * A moment in the history of a ledger, a shard or the directory (H1): an incarnation, and the largest
+ * position that it had made durable.
+ */
+export interface HistoryPoint {
+  incarnation: number;
+  position: number;
+}
+
+/** Points of shards, by the number of the shard. */
+export type ShardPoints = Record<number, HistoryPoint>;
+
+export interface Envelope {
+  placement: Placement;
+  /** The newest point that the sender has seen of the receiver (H2). Absent if it has seen none. */
+  seen?: HistoryPoint;
+  /** To a ledger: the newest points that the sender has seen of shards, for the ledger to pass on (H2). */
+  shards?: ShardPoints;
+  /**
+   * The spans for which this message is sent, as `traceparent` headers: one for each of the calls that share
+   * it, at most `MAX_TRACES`. Absent if none of them is traced. No decision depends on it.
+   */
+  traces?: readonly string[];
+}
+
+/** Who makes a change, as identified by its key, and why. */
+export interface Operator {
+  keyId: string;
+  /** The request's id in the log of the Worker. */
+  requestId: string;
+  reason: string | null;
+}
+
+/** A change that an operator makes. */
+export interface OperatorCall extends Envelope {
+  operator: Operator;
+}
+
+export type OpKind = "create" | "destroy" | "replace";
+
+export interface Subject {
+  type: number;
+  id: string;
+}
+
+export interface Source {
+  type: number;
+  id: string;
+}
+
+export interface BucketKey {
+  type: number;
+  canonical: string;
+}
+
+/**
+ * One validated op of a batch, with its canonical form and its shard. `index` is its place in its list of the
+ * request.
+ */
+export interface Op extends BucketKey {
+  kind: OpKind;
+  index: number;
+  /** The spelling that the caller typed. It is stored and shown. */
+  value: string;
+  /** Both are optional for a destroy. */
+  subject?: Subject;
+  source?: Source;
+  /** What the claim belongs to, such as an organization. No destroy has one. */
+  scope?: string;
+  /** The epoch of the claim that a destroy or replace is meant for (B10). */
+  epoch?: number;
+  shard: number;
+}
+
+export const listOf = (kind: OpKind): OpList => `${kind}s`;
+
+/** A replace of a name that nobody has is held as a create (B12). */
+export const heldAs = (kind: OpKind, hasClaim: boolean): OpKind =>
+  kind === "replace" && !hasClaim ? "create" : kind;
+
+/**
+ * Identifies one attempt of a begin. It is never reused (B3). Attempts are ordered by incarnation, then by
+ * counter.
+ */
+export interface AttemptId {
+  incarnation: number;
+  counter: number;
+}
+
+/** Identifies the owner of a hold: cell, lease and attempt together. */
+export interface Holder extends AttemptId {
+  cell: string;
+  lease: string;
+}
+
+// Ledger → shard
+
+export interface Prepare extends Holder {
+  ops: Op[];
+  /**
+   * If true, destroys of claims that do not exist are counted as `missing` and not refused, and replaces of
+   * such claims make them (B12).
+   */
+  allowMissing: boolean;
+  /** Present if a verification makes this begin (H6). */
+  isVerification?: true;
+  /** Present in the prepare of a transfer, which has no other op (Y1). */
+  transfer?: TransferOp;
+}
+
+export type Outcome = "COMMITTED" | "ROLLED_BACK";
+
+/**
+ * A commit or rollback, sent to one shard. It applies to all holds there of one execution. `PRECOMMITTED`:
+ * nothing is decided yet, but the transfer may be cut from now on (Y6).
+ */
+export interface Decision extends Holder {
+  outcome: Outcome | "PRECOMMITTED";
+  /** Null: releases an attempt that was never granted, whatever the epoch of its holds. */
+  epoch: number | null;
+  /** The shard that granted the holds. Absent: this one (G6). */
+  grantedBy?: number;
+  /** The names of a release. Nobody may know its execution. */
+  keys?: BucketKey[];
+  /** Present in the decision of a transfer. */
+  transfer?: TransferRange;
+}
+
+export interface Exchange extends Envelope {
+  cell: string;
+  /** The newest durable point of the ledger. Null before its first change. */
+  point: HistoryPoint | null;
+  /**
+   * A point that the ledger has: the one that the shard has answered, or the newest one that was there when
+   * this instance of the ledger started (H5). Null: there was none.
+   */
+  confirmed: HistoryPoint | null;
+  /** The shard applies them before the prepares (N2). */
+  decisions: Decision[];
+  prepares: Prepare[];
+}
+
+/** A name that is leased. `range`: a range hold is in the way (Y3). */
+export type HeldKey = BucketKey & { range?: TransferRange };
+
+/**
+ * A shard's answer to one prepare. `epoch` identifies the execution; 0 means that the shard holds nothing for
+ * it. `missing` counts the destroys of absent claims. `held` lists the keys of the conflicts that are only
+ * `leased`.
+ */
+export type PrepareAnswer =
+  | { granted: true; epoch: number; missing: number; counted?: BySide<DigestedClaims> }
+  | { granted: false; conflicts: Conflict[]; held: HeldKey[] };
+
+/** The shard carried out nothing of this prepare, but of others in the same message (H6). */
+export interface RefusedPrepare {
+  granted: false;
+  refusal: Refusal;
+}
+
+/**
+ * One answer per prepare, in order. Decisions need no answer: if the message is answered, all of them are
+ * applied, except those of leases in `unapplied`.
+ */
+export interface ExchangeAnswer {
+  /** The newest point of the ledger that the shard has stored, for the ledger to check (H2). */
+  seen: HistoryPoint | null;
+  /** The newest durable point of the shard. Null before its first change. */
+  point: HistoryPoint | null;
+  /** Present if the shard has carried out nothing: the ledger must first say that it has `seen` (H5). */
+  isUnchecked?: true;
+  prepares: (PrepareAnswer | RefusedPrepare)[];
+  /**
+   * The leases whose decisions the shard has not applied: transfers that were cut and whose claims it has not
+   * rewritten yet (Y5), and leases of names that other shards have not handed over to it yet (G5).
+   */
+  unapplied?: string[];
+}
+
+/** Makes a shard inquire about the holds on these keys (B8). */
+export interface Settle extends Envelope {
+  keys: HeldKey[];
+}
+
+/**
+ * What a shard found out about the hold on one key. `free`: no hold is left. `awaited`: no hold is left, but
+ * a begin waits for the name (B11). `granted`: the lease of the hold is granted. `running`: its begin is
+ * running. `unknown`: its ledger cannot be asked.
+ */
+export type HoldState = "free" | "awaited" | "granted" | "running" | "unknown";
+
+export interface SettleAnswer {
+  /** The newest durable point of the shard. Null before its first change. */
+  point: HistoryPoint | null;
+  /** One state per key, in order. */
+  states: HoldState[];
+}
+
+/** A begin in the queue of a name (B11). */
+export interface Waiting {
+  cell: string;
+  lease: string;
+}
+
+/**
+ * Waits in the queue of a name. The first message takes the last place, and later ones keep it. The shard
+ * answers when it offers the name to the begin, or after `exchangeTimeoutMs`.
+ */
+export interface WaitForName extends Envelope, Waiting {
+  key: BucketKey;
+}
+
+/** `full`: the queue has no room, and the begin has no place in it. */
+export type WaitState = "offered" | "waiting" | "full";
+
+export interface WaitAnswer {
+  state: WaitState;
+}
+
+/** Gives up a place, or an offer that was not taken. */
+export interface LeaveQueue extends Envelope, Waiting {
+  key: BucketKey;
+}
+
+// Shard → ledger
+
+export interface Question extends AttemptId {
+  lease: string;
+  epoch: number;
+  /** The shard that granted the hold. Absent: the one that asks (G6). */
+  grantedBy?: number;
+}
+
+export interface Inquiry extends Envelope {
+  shard: number;
+  questions: Question[];
+}
+
+/**
+ * A ledger's answer about one execution (B8). The shard applies `committed` and `rolled_back`, and drops the
+ * hold on `gone`. `unknown` says nothing about the hold: either the ledger cannot be asked, or it is not the
+ * newest instance.
+ */
+export type Verdict = "granted" | "running" | "committed" | "rolled_back" | "gone" | "unknown";
+
+export interface InquiryAnswer {
+  /** One verdict per question, in order. */
+  verdicts: Verdict[];
+  /** The newest durable point of the ledger, which has confirmed the point in the inquiry (H5). */
+  point: HistoryPoint | null;
+}
+
+// Worker → ledger
+
+/** The caller, as identified by its key. */
+export interface Caller {
+  role: "cell" | "operator";
+  keyId: string;
+  /** When the key expires. */
+  expiresAtMs: number;
+}
+
+export interface CellCall extends Envelope {
+  caller: Caller;
+}
+
+/** What a cell says of itself (U1). */
+export interface ReportStatus extends CellCall, StatusReport {}
+
+/**
+ * Asks whether the caller's key is valid, for calls that the ledger itself doesn't serve. With `read`, the
+ * read with this id also counts as running, until `EndRead` or for 30 s.
+ */
+export interface Authorize extends CellCall {
+  read?: string;
+}
+
+export interface EndRead extends Envelope {
+  read: string;
+}
+
+export interface BeginRequest extends CellCall {
+  /** The request's id in the log of the Worker. */
+  requestId: string;
+  lease: string;
+  ops: Op[];
+  payloadHash: string;
+  allowMissing: boolean;
+  /** How long the begin may wait for leased names (B11). Absent: not at all. */
+  waitMs?: number;
+  /** Identifies the call of a begin that may wait, for `GiveUp`. */
+  call?: string;
+  /** Present if a verification makes this begin (H6, X1). */
+  isVerification?: true;
+  /** Only the ledger itself sets it, for the leases with which it removes a cell (X3). */
+  isRemoval?: true;
+  /** Only the ledger itself sets it: the lease is a transfer, which has no ops (Y1). */
+  transfer?: TransferTerms;
+}
+
+/** What a transfer begins with. */
+interface TransferTerms extends TransferRange {
+  party: TransferParty;
+  reason: string | null;
+  switchBackOf: string | null;
+  /** In a switch-back: the claims that each shard must have (Y9). */
+  unchanged?: Record<number, MovedClaims>;
+}
+
+/** Says that nobody waits for the answer to this call any more. */
+export interface GiveUp extends Envelope {
+  lease: string;
+  call: string;
+}
+
+export interface DecideRequest extends CellCall {
+  /** The request's id in the log of the Worker. */
+  requestId: string;
+  lease: string;
+  outcome: Outcome;
+  reason?: string;
+  /** Only the ledger itself sets it, for the leases with which it removes a cell (X3). */
+  isRemoval?: true;
+}
+
+/** Says that the cell still works on a lease (C8). */
+export interface RenewRequest extends CellCall {
+  lease: string;
+  reason: string;
+}
+
+export interface LeaseRequest extends CellCall {
+  lease: string;
+}
+
+/**
+ * Asks for granted leases in the order of their grants: those with a position above `afterPosition` that were
+ * created at `createdAfterMs` or later.
+ */
+export interface ListLeasesRequest extends CellCall {
+  createdAfterMs: number;
+  afterPosition: number;
+  limit: number;
+}
+
+export type LeaseState = "GRANTED" | Outcome;
+
+/** What the stale listing asks a ledger about a lease. */
+export interface LeaseStatus {
+  state: LeaseState;
+  createdAtMs: number;
+  /** When its cell renewed it last. Null: never. */
+  renewedAtMs: number | null;
+}
+
+export interface LeaseCounts {
+  creates: number;
+  destroys: number;
+  replaces: number;
+  /** Destroys whose claim did not exist, which `allowMissing` permitted. */
+  missing: number;
+}
+
+export interface Lease {
+  lease: string;
+  cell: string;
+  state: LeaseState;
+  createdAtMs: number;
+  ageMs: number;
+  counts: LeaseCounts;
+  decidedAtMs?: number;
+  decidedBy?: string;
+  /** The id of the key, if an operator decided. */
+  decidedByKey?: string;
+  reason?: string;
+  /** When its cell renewed it last, and why (C8). Absent: never. */
+  renewedAtMs?: number;
+  renewalReason?: string;
+  /** Present only while the lease is GRANTED, and only in the answer to a read of this one lease. */
+  ops?: Op[];
+}
+
+/** The positions of shards that have prepared a lease, by the number of the shard (Q9). */
+export type ShardPositions = Record<number, number>;
+
+/** A lease, with the positions from which on lookups show it. */
+export interface PlacedLease extends Lease {
+  /** Absent once the decision is applied everywhere, because the ledger has dropped them (S2). */
+  positions?: ShardPositions;
+}
+
+export interface BeginAnswer {
+  lease: PlacedLease;
+  /** False if the lease existed before (B2). */
+  created: boolean;
+}
+
+export interface LeasePage {
+  leases: Lease[];
+  /** The `afterPosition` of the next page; 0 on the last page. */
+  nextPosition: number;
+}
+
+// Worker → shard
+
+export interface LookupRequest extends Envelope {
+  keys: BucketKey[];
+}
+
+type RecordStatus = "ACTIVE" | "LEASE_CREATING" | "LEASE_DESTROYING";
+
+export interface ClaimRecord extends BucketKey {
+  uuid: string;
+  value: string;
+  subject: Subject;
+  source: Source;
+  /** Null: the claim has none. */
+  scope: string | null;
+  cell: string;
+  epoch: number;
+  status: RecordStatus;
+  lease: string | null;
+  /** The destination, if the lease is a transfer (Y1). */
+  transferTo?: string;
+  createdAtMs: number;
+  updatedAtMs: number;
+}
+
+/**
+ * The answer about one key. `unknown`: the ledger cannot be reached. This is never shown as "not found" (R2).
+ */
+export type LookupFound = { kind: "record"; record: ClaimRecord } | { kind: "none" } | { kind: "unknown" };
+
+export interface LookupAnswer {
+  found: LookupFound[];
+  /** For each key: true if it had no hold when it was first read. Only such an answer may be kept (Q2). */
+  settled: boolean[];
+  /** The shard's position when the keys were first read; 0 before its first change. */
+  position: number;
+}
+
+/** Asks for the keys that were put on hold after a position (Q3). Null: only for the newest position. */
+export interface ReportRequest extends Envelope {
+  after: number | null;
+}
+
+/** A page of a report. If it is full (`hasMore`), it never changes, and another one may follow. */
+export interface Report {
+  after: number;
+  /** The page has all transactions after `after`, up to this position. */
+  through: number;
+  /** The hashes of the keys (`keyHash`), by the position of the transaction that put them on hold. */
+  held: { position: number; keys: string[] }[];
+  hasMore: boolean;
+}
+
+/** Asks for what happened on a shard after a position (F4). Null: only for the newest position. */
+export interface ChangesRequest extends Envelope {
+  after: number | null;
+  /** Only changes that this cell made. Null: of all cells. */
+  cell: string | null;
+  /** Only claims of names of this type that began or ended. Null: all changes. */
+  type: number | null;
+  /** A page ends with the transaction that brings it to this many changes. */
+  limit: number;
+}
+
+/**
+ * What happened. A lease was `granted`, `committed` or `rolled_back`; a claim began (`claimed`), was changed
+ * by a replace (`replaced`), came to another cell by a transfer (`moved`) or ended (`released`).
+ */
+export const changeEvents = [
+  "granted",
+  "committed",
+  "rolled_back",
+  "claimed",
+  "replaced",
+  "moved",
+  "released",
+] as const;
+export type ChangeEvent = (typeof changeEvents)[number];
+
+/** The claim of a change. `details` is null if the period of the name was erased since (K5). */
+interface ChangedClaim {
+  uuid: string;
+  /** The number of the bucket type. */
+  type: number;
+  details: {
+    canonical: string;
+    value: string;
+    subject: Subject;
+    source: Source;
+    scope: string | null;
+  } | null;
+}
+
+/** Something that happened on a shard, as the change feed tells it (F2). */
+export interface Change {
+  event: ChangeEvent;
+  position: number;
+  atMs: number;
+  cell: string;
+  lease: string;
+  /** Of the claim, or of the execution of the lease on this shard. */
+  epoch: number;
+  /** Present if the event is about a claim. */
+  claim?: ChangedClaim;
+}
+
+/** A page of changes. If `hasMore`, another one follows at once. */
+export interface ChangesPage {
+  after: number;
+  /** The page has all transactions after `after`, up to this position. */
+  through: number;
+  /** The incarnations that reached `after` and `through`: with them, both are points of the history (H2). */
+  incarnations: [after: number, through: number];
+  changes: Change[];
+  hasMore: boolean;
+}
+
+/** The place of a record in a cell's list: its source order, the number of its bucket type, its canonical. */
+export type RecordPosition = readonly [order: string, bucketType: number, canonical: string];
+
+/**
+ * The place of some holds of an execution among those of a shard: the shard's position when it got them, and
+ * their part of the execution.
+ */
+export type HoldPosition = readonly [since: number, part: number];
+
+/**
+ * Asks for the records of one cell and source type whose source order is in (after, upTo], in that order
+ * (R3). `upTo` null means to the end.
+ */
+export interface ListRecordsRequest extends Envelope {
+  cell: string;
+  sourceType: number;
+  /** Null: claims of all bucket types. */
+  bucketTypes: number[] | null;
+  after: string;
+  upTo: string | null;
+  /** The cursor of the previous answer. Null: from the beginning of the range. */
+  cursor: ListCursor | null;
+  limit: number;
+}
+
+/** Where a listing continues. All records up to `behind` are listed. */
+export interface ListCursor {
+  behind: RecordPosition;
+  /** The unfinished scan of the shard's holds for the records behind `behind`. Null: it has not begun. */
+  scan: ArrivalScan | null;
+}
+
+/** What a scan has found of the holds that arrive in a range: the first of them in the order of the list. */
+export interface ArrivalScan {
+  /** Null: the scan is complete. */
+  behind: HoldPosition | null;
+  found: RecordPosition[];
+  /** True if more were found than are in `found`. */
+  isCut: boolean;
+}
+
+export interface ListRecordsAnswer {
+  /** Up to `limit` records. There may be none although more follow. */
+  records: ClaimRecord[];
+  /** Where the list continues. Null: there are no more records in the range. */
+  next: ListCursor | null;
+}
+
+/** An interval of source orders, (after, upTo]. */
+export interface SourceRange {
+  after: string;
+  /** Null means to the end. */
+  upTo: string | null;
+}
+
+/**
+ * Asks for the digests of one cell's claims of one source type, range by range (R4). The ranges are in
+ * ascending order and do not overlap.
+ */
+export interface DigestRecordsRequest extends Envelope {
+  cell: string;
+  sourceType: number;
+  /** Null: claims of all bucket types. */
+  bucketTypes: number[] | null;
+  ranges: SourceRange[];
+  /** The cursor of the previous answer. Null: from the first range. */
+  cursor: DigestCursor | null;
+}
+
+/** Where a shard continues to read digests. */
+export interface DigestCursor {
+  /** The scan of the shard's holds. It comes before the first digest. */
+  scan: {
+    /** Null: the scan is complete. */
+    behind: HoldPosition | null;
+    /** The indexes of the ranges that a hold touches, in ascending order. */
+    held: number[];
+  };
+  /** The index of the next range. */
+  range: number;
+  /** The unfinished part of that range. Null: nothing of it has been read. */
+  rest: { behind: RecordPosition; changes: string } | null;
+}
+
+/**
+ * The first 128 bits of a claim's SHA-256, as four 32-bit numbers. SQLite adds numbers of this size exactly.
+ */
+export type DigestWords = readonly [number, number, number, number];
+
+export interface RangeDigest {
+  count: number;
+  /** The sum of the claims' digest words, each modulo 2^32. */
+  words: DigestWords;
+  /**
+   * True if a hold touches the range, or if the cell's claims changed while
+   * the range was read in parts. Such a digest proves nothing.
+   */
+  held: boolean;
+  newestUpdatedAtMs: number | null;
+}
+
+/**
+ * The digests of the next ranges, in order, from the range of the request's cursor on. If `next` has a
+ * `rest`, the last digest covers only a part of its range, and the next answer begins with another part of
+ * that range. The parts add up.
+ */
+export interface DigestRecordsAnswer {
+  digests: RangeDigest[];
+  /** Null: all ranges are read. */
+  next: DigestCursor | null;
+}
+
+/** Asks for the owners of a name, now and before (K2). */
+export interface ListPeriods extends Envelope {
+  key: BucketKey;
+  /** Only periods with a smaller epoch. Null: from the latest one. */
+  before: number | null;
+  /** Only the period that has this moment. Null: all periods. */
+  atMs: number | null;
+  limit: number;
+}
+
+/** A claim from its beginning to its end. It never changes meanwhile: each change begins another one. */
+export interface Period {
+  /** The spelling. */
+  value: string;
+  cell: string;
+  subject: Subject;
+  source: Source;
+  scope: string | null;
+  epoch: number;
+  fromMs: number;
+  /** Null: the claim has not ended. */
+  untilMs: number | null;
+  /** The lease that ended it: one of the same cell, or a transfer. */
+  endedBy: { lease: string; kind: Exclude<OpKind, "create"> | "move" } | null;
+}
+
+export interface PeriodPage {
+  /** The latest first. There may be none although more follow. */
+  periods: Period[];
+  /** The `before` of the next page. Null: there are no more periods. */
+  next: number | null;
+  /** All periods that ended after this time are listed, unless they were erased. Null: all of them. */
+  completeSinceMs: number | null;
+}
+
+/** Erases the past periods of a name (K5). */
+export interface ErasePeriods extends OperatorCall {
+  key: BucketKey;
+  /** If true, nothing is changed. */
+  dryRun: boolean;
+  /** For a shard that had the name before a growth: the epoch of the claim that the name has now (G9). */
+  claimEpoch?: number | null;
+}
+
+export interface ErasedPeriods {
+  erased: number;
+  /** The changes in the log that have lost the name. The last message erases them. */
+  changes: number;
+  /** One message erases a limited number of them, and another one continues. */
+  hasMore: boolean;
+  /** The epoch of the claim, which is not erased. Null: the name has none here. */
+  claimEpoch: number | null;
+}
+
+/** What a shard has left to do for the cron. */
+export interface ShardWork {
+  /** Audit entries that D1 may not have yet. */
+  auditEntries: number;
+  scrub: ScrubWork;
+  /** What the new shard that asks may lack (G5). Absent: it was handed nothing over, or none asks. */
+  handedOver?: HandedOver;
+}
+
+/** Asks a shard for its work. A new shard also asks whether the names that it lacks were handed over (G5). */
+export interface PingShard extends Envelope {
+  newShard?: number;
+}
+
+/** What a new shard must store that has lost what this shard has handed over. */
+export interface HandedOver {
+  /** The newest point of this shard. Null before its first change. */
+  point: HistoryPoint | null;
+  /** The newest points of ledgers that this shard has stored, by their cells (H3). */
+  ledgers: Record<string, HistoryPoint>;
+}
+
+// Worker → ledger, for operators and the cron
+
+/**
+ * `FROZEN`: the ledger grants no begin. `DRAINING`: it grants only those of a verification (X1). Everything
+ * else works in both. `REMOVING`: it grants only the leases of the removal (X3). `REMOVED`: the cell has no
+ * claims, and its keys are refused (X4).
+ */
+export const cellStates = ["ACTIVE", "DRAINING", "FROZEN", "REMOVING", "REMOVED"] as const;
+export type CellState = (typeof cellStates)[number];
+/** The states that an operator sets. */
+export type SettableState = Exclude<CellState, "REMOVING" | "REMOVED">;
+
+export interface CellStatus {
+  cell: string;
+  state: CellState;
+  /** Grows with every change of the state (A2). */
+  stateVersion: number;
+  /** When the state was last set. 0: never. */
+  stateSetAtMs: number;
+  outstandingLeases: number;
+  unappliedDecisions: number;
+  /** The size of the ledger's database. */
+  storedBytes: number;
+  /** What the cell said of itself last. Null: it has never reported. */
+  reported: ReportedStatus | null;
+  /** The position of the last change of a lease. While it stays the same, no claim of the cell changes. */
+  position: number;
+  /** Null: no step has started a removal. */
+  removal: StoredRemoval | null;
+}
+
+/** What a ledger stores of the removal of its cell. */
+export interface StoredRemoval {
+  /** The number of claims that the export has. */
+  records: number;
+  /** The number of claims that its committed leases have released. */
+  released: number;
+  /** The ledger's position before the claims were compared. While it is the last one, a step may start. */
+  position: number;
+  /** Null: it has not ended. */
+  end: RemovalEnd | null;
+}
+
+/** When a removal has ended, and who has ended it (X5). */
+export interface RemovalEnd {
+  atMs: number;
+  operator: Operator;
+}
+
+/** Approves the removal of a cell whose claims were compared with an export (X2). */
+export interface ApproveRemoval extends Envelope {
+  /** The ledger's position before the claims were compared. */
+  position: number;
+  /** The number of claims that the export has. */
+  records: number;
+}
+
+/** Releases up to `limit` claims of a cell that is being removed. */
+export interface RemovalStep extends OperatorCall {
+  /** Only the first step of a removal needs it (A2). */
+  stateVersion: number;
+  limit: number;
+}
+
+export interface RemovalProgress {
+  /** `REMOVED`: no claim is left. */
+  state: CellState;
+  /** The claims that this step has released. */
+  released: number;
+  /** The claims of the export that no step has released yet. */
+  left: number;
+  /** Null: the removal has not ended. */
+  end: RemovalEnd | null;
+}
+
+/** Asks a shard for some claims of a cell, whatever they are. */
+export interface ListCellClaims extends Envelope {
+  cell: string;
+  limit: number;
+}
+
+export interface CellClaims {
+  claims: (BucketKey & { epoch: number })[];
+  /** The ids of some transfers that hold claims of the cell on this shard. */
+  transfers: string[];
+}
+
+/** Searches a shard for names that a subject has, as far as one message gets (M7). */
+export interface FindNames extends Envelope {
+  subjectType: number;
+  subjectId: string;
+  /** Where to continue. Null: at the first claim. */
+  behind: BucketKey | null;
+  /** The most names to answer. */
+  limit: number;
+}
+
+/** Names whose claims have the subject. Holds are not considered: look the names up. */
+export interface FoundNames {
+  keys: BucketKey[];
+  /** Null: no claim follows. */
+  next: BucketKey | null;
+}
+
+/** A position in a shard's claims of one cell: source type, source order, bucket type, canonical form. */
+export type CellClaimPosition = [number, string, number, string];
+
+/** Counts claims of a cell, as far as one message gets (M7). */
+export interface CountCellClaims extends Envelope {
+  cell: string;
+  /** Where to continue. Null: at the first claim. */
+  behind: CellClaimPosition | null;
+}
+
+export interface ClaimCount {
+  sourceType: number;
+  type: number;
+  claims: number;
+}
+
+export interface CellClaimCounts {
+  counts: ClaimCount[];
+  /** Null: no claim follows. */
+  next: CellClaimPosition | null;
+}
+
+/** Revokes a key of the cell. */
+export interface RevokeCellKey extends OperatorCall {
+  keyId: string;
+  expiresAtMs: number;
+}
+
+/**
+ * Changes the state of a cell, based on the state with this version. If the state has changed since, a
+ * message that asks for another state is refused (A2).
+ */
+export interface SetState extends OperatorCall {
+  state: SettableState;
+  stateVersion: number;
+}
+
+/** A granted lease as the projection stores it. */
+export interface OpenLease {
+  /** Never changes. It identifies the lease in the projection, and orders a cell's leases by their grants. */
+  createdPosition: number;
+  createdAtMs: number;
+  lease: string;
+  counts: LeaseCounts;
+}
+
+/**
+ * A lease that the projection has. Two leases may have the same created position if their ledger went back.
+ */
+export type KnownLease = [createdPosition: number, lease: string];
+
+/** Compares the leases that the projection has with those that are open, in a range of created positions. */
+export interface Pull extends Envelope {
+  after: number;
+  /** The end of the range. Null: it has none. */
+  through: number | null;
+  /** All leases that the projection has in this range. */
+  has: KnownLease[];
+  /** The open leases that one page may read. */
+  limit: number;
+}
+
+export interface PullAnswer extends SeesDirectory {
+  /** The ledger's newest point, for D1 to remember (H2). Null before its first change. */
+  point: HistoryPoint | null;
+  /** The leases that are open and that the projection lacks. */
+  granted: OpenLease[];
+  /** The created positions of those that the projection has and that are not open. */
+  decided: number[];
+  /** The end of the range that was compared, which may be shorter. Null: nothing is left to compare. */
+  through: number | null;
+}
+
+/** Sent after the pull. */
+export interface Maintain extends Envelope {
+  /** Absent if the directory cannot be reached, or has made no change yet. */
+  directory?: ToldDirectory;
+  /** True if the directory has the cell as removed (X5). */
+  isRemoved?: boolean;
+}
+
+/** What the directory has told the cron of its history, for a ledger to remember (H3). */
+export interface ToldDirectory {
+  point: HistoryPoint;
+  /** The point that the ledger has told before, if the directory has confirmed that it has it (H5). */
+  confirmed: HistoryPoint | null;
+}
+
+/** What a ledger remembers of the directory, for the cron to compare (H2). */
+interface SeesDirectory {
+  directory: HistoryPoint | null;
+}
+
+/** The contradictions between a cell and its ledger (U4). */
+export interface SeenContradictions {
+  count: number;
+  /** When the last one was counted. */
+  lastAtMs: number;
+}
+
+export interface MaintainAnswer extends SeesDirectory {
+  /** Outcomes that were deleted by this call. */
+  pruned: number;
+  state: CellState;
+  /** What the cell said of itself last. Null: it has never reported. */
+  reported: ReportedStatus | null;
+  /** Null: there was none. */
+  contradictions: SeenContradictions | null;
+  /** Decisions that some shard has not applied yet. */
+  unapplied: number;
+  /** Granted leases that are stale, without those that the cell has renewed (C8). */
+  staleLeases: number;
+  /** Audit entries that D1 may not have yet. */
+  auditEntries: number;
+  scrub: ScrubWork;
+  /** Null: the cell is not removed. */
+  removed: RemovalEnd | null;
+}
+
+// Worker → part, for operators (H6, H7)
+
+/**
+ * `lost`: the part has noticed that it has gone back in time, and refuses everything. `reconciling`: a shard
+ * that has accepted its loss, and whose names are being verified.
+ */
+export type PartState = "complete" | "lost" | "reconciling";
+
+/** What a part stores when it notices that it has gone back in time (H4). */
+export interface LostHistory {
+  /** Who has seen more of this part than the part has stored, such as `shard 3`; or an operator. */
+  noticedBy: string;
+  /** The point that is missing in this part's history. Null: an operator has declared the loss. */
+  seen: HistoryPoint | null;
+  /** The newest point that this part had, or null if it had none. */
+  point: HistoryPoint | null;
+  noticedAtMs: number;
+}
+
+export interface PartStatus {
+  state: PartState;
+  /** The newest durable point of this part. */
+  point: HistoryPoint | null;
+  /** What was lost, until the reconciliation is finished. */
+  loss: LostHistory | null;
+}
+
+/**
+ * A loss that an operator declares. The incarnation is the part's before the declaration. If the part has
+ * accepted a loss since, a late or repeated message declares nothing.
+ */
+export interface DeclaredLoss {
+  incarnation: number;
+}
+
+export interface ReconcileShard extends OperatorCall {
+  /** All cells of the deployment. Each of their ledgers is asked. */
+  cells: string[];
+  /** If true, nothing is changed. */
+  dryRun: boolean;
+  /** Present if the operator knows of a loss that the part has not noticed (H4). */
+  declared?: DeclaredLoss;
+}
+
+/** The leases of one cell that the shard knew before it went back in time. */
+interface LostLeases {
+  cell: string;
+  /** The number of granted leases whose holds are lost. A commit of them finds no hold. */
+  outstanding: number;
+  /** The number of decided leases that the shard may have to get again, among the newest outcomes. */
+  decided: number;
+  /** The ids of some of the granted leases. */
+  leases: string[];
+}
+
+export interface ShardReconciliation {
+  status: PartStatus;
+  /** The cells that have leases which the shard has lost. */
+  lost: LostLeases[];
+  /** The cells whose ledgers could not be asked. While there are any, the loss cannot be accepted. */
+  unreachable: string[];
+}
+
+/** Takes a shard back into service (H6). */
+export interface FinishShard extends OperatorCall {
+  /** The cells that the directory has as removed (X5). The shard must have no name of theirs. */
+  removedCells: readonly string[];
+}
+
+export interface ReconcileLedger extends OperatorCall {
+  dryRun: boolean;
+  declared?: DeclaredLoss;
+  /** The revoked keys of the cell, from the directory (A1). */
+  revokedKeys: { keyId: string; expiresAtMs: number }[];
+  /** When the cell was removed, as the directory has it (X5). Null: it was not. */
+  removedAtMs: number | null;
+  /** How far D1 has seen the ledger. Absent: D1 has seen nothing of it. */
+  copied?: HistoryPoint;
+}
+
+/** The holds of one shard whose leases the ledger has lost. */
+export interface RebuiltLeases {
+  shard: number;
+  holds: number;
+  leases: number;
+}
+
+export interface LedgerReconciliation {
+  status: PartStatus;
+  cellState: CellState;
+  rebuilt: RebuiltLeases[];
+  /** The number of different leases in `rebuilt`. */
+  leases: number;
+  /** The shards that could not be asked. While there are any, the loss cannot be accepted. */
+  unreachable: number[];
+}
+
+// Shard → ledger, while the shard is reconciled
+
+/** Asks what a ledger knows of a shard that has gone back in time. */
+export interface KnowledgeRequest extends Envelope {
+  shard: number;
+  /** What is left of the shard's history: its newest point, and its newest incarnations, newest first. */
+  point: HistoryPoint | null;
+  incarnations: [incarnation: number, firstPosition: number][];
+}
+
+export interface Knowledge extends Omit<LostLeases, "cell"> {
+  /** The newest point of the shard that the ledger has seen. */
+  seen: HistoryPoint | null;
+}
+
+// Ledger → shard, while the ledger is reconciled
+
+/** Asks for one page of a cell's holds. It ends with the entry of the log that has number `limit`. */
+export interface ListHolds extends Envelope {
+  cell: string;
+  /** The place of the last holds that were read before. Null: none were. */
+  after: HoldPosition | null;
+  limit: number;
+}
+
+/** A hold with what its claim would have. A destroy has neither value nor subject nor source. */
+export interface HeldOp extends Omit<Op, "index" | "shard" | "epoch">, AttemptId {
+  lease: string;
+  /** The epoch of the execution that made the hold. */
+  heldEpoch: number;
+  /** The shard that granted it. Absent: the one that answers (G6). */
+  grantedBy?: number;
+}
+
+/** A range hold, for a ledger that has lost leases (H7). */
+export interface HeldRange extends TransferRange, AttemptId {
+  lease: string;
+  heldEpoch: number;
+  /** Whether the shard knows that the transfer was cut. */
+  isCut: boolean;
+  /** What the shard counted when it was prepared. */
+  counted: BySide<DigestedClaims>;
+}
+
+export interface HoldPage {
+  holds: HeldOp[];
+  /** The range holds of the cell's transfers. Only in the first page. */
+  ranges: HeldRange[];
+  next: HoldPosition | null;
+  /** The newest durable point of the shard. */
+  point: HistoryPoint | null;
+  /** The newest point of the ledger that the shard has stored. */
+  seen: HistoryPoint | null;
+}
+
+// Worker → shard and ledger: the scrub (Z1 to Z5)
+
+/**
+ * When a step begins a pass if none is under way. `when_due`: if `scrubEveryS` have passed since the last one
+ * began. `if_none`: always. `always`: the step also drops a pass that is under way.
+ */
+export type ScrubBegin = "when_due" | "if_none" | "always";
+
+/** Carries out one step of a scrub. */
+export interface ScrubStep extends Envelope {
+  begin: ScrubBegin;
+  /** The rules of bucket types in use. A shard does not check the canonical forms of other types. */
+  rules?: [type: number, rule: CanonicalRule][];
+}
+
+/** What a scrub finds. The first seven are about rows of a shard, the others about leases of a ledger. */
+export const scrubKinds = [
+  "wrong_epoch",
+  "wrong_digest",
+  "wrong_source_order",
+  "wrong_shard",
+  "wrong_canonical_form",
+  "unfit_hold",
+  "unlogged_hold",
+  "missing_holds",
+  "unreadable_lease",
+  "unlisted_lease",
+  "undelivered_decision",
+] as const;
+
+export type ScrubKind = (typeof scrubKinds)[number];
+
+/** The tables that a pass reads, in this order: four of a shard, two of a ledger. */
+export const scrubTables = ["holds", "claims", "past_claims", "range_holds", "leases", "decisions"] as const;
+
+export type ScrubTable = (typeof scrubTables)[number];
+
+/** A row that breaks a rule. */
+export interface ScrubFinding {
+  kind: ScrubKind;
+  table: ScrubTable;
+  foundAtMs: number;
+  /** The name of the row. Null: a finding about a range hold or a lease. */
+  key: BucketKey | null;
+  cell: string;
+  /** The lease of a hold, or the one that ended a past claim. Null: a claim. */
+  lease: string | null;
+  /** The epoch of the row. Null: a finding about a lease. */
+  epoch: number | null;
+  /** The shard that lacks holds of a lease, and how many. Null: another finding. */
+  missing: { shard: number; holds: number } | null;
+}
+
+/** One pass over all rows of a part. */
+export interface ScrubPass {
+  /** Counts the passes of the part. */
+  number: number;
+  startedAtMs: number;
+  /** Null: the pass is under way. */
+  endedAtMs: number | null;
+  /** The table that the next step reads first. Null: the pass has ended. */
+  table: ScrubTable | null;
+  /** The rows that were checked. */
+  rows: number;
+  /** How many findings there are of each kind. */
+  counts: Partial<Record<ScrubKind, number>>;
+  /** The first of them. */
+  findings: ScrubFinding[];
+  /** Holds that inquiries have ended, because their executions were over (B8). */
+  clearedHolds: number;
+  /** Holds and leases that could not be compared, because the other part did not say. */
+  unchecked: number;
+}
+
+/** What the cron needs to know of a scrub. */
+export interface ScrubWork {
+  /** Whether a step is due (Z5). */
+  isDue: boolean;
+  /** The findings of the last pass and of the running one. */
+  findings: number;
+}
+
+export interface ScrubStatus {
+  state: PartState;
+  /** Null: no pass is under way. */
+  running: ScrubPass | null;
+  /** The last pass that has ended. Null: none has. */
+  last: ScrubPass | null;
+}
+
+// Ledger → shard, for a scrub
+
+/** An execution whose lease is granted, with the keys that it holds on the shard. */
+export interface HeldExecution extends AttemptId {
+  lease: string;
+  epoch: number;
+  /** The shard that granted it (G6). */
+  grantedBy: number;
+  keys: BucketKey[];
+  /** What the lease of a transfer holds instead of keys. */
+  range?: TransferRange;
+}
+
+/** Asks which holds of a cell's executions are there. It reads one row for each key. */
+export interface CheckHolds extends Envelope {
+  cell: string;
+  executions: HeldExecution[];
+}
+
+export interface HoldCheck {
+  /** For each execution, in order: the indexes of the keys that it does not hold. A range has the index 0. */
+  missing: number[][];
+  /** Whether the shard is reconciling after a loss, so that holds may be lost (H6). */
+  isReconciling: boolean;
+  /** The newest point of the ledger that the shard has stored, for the ledger to check (H2). */
+  seen: HistoryPoint | null;
+}
+
+// Ledger, shard → directory
+
+/**
+ * Confirms the placement before the first use of an object. A ledger also sends its `cell`, which must be
+ * registered.
+ */
+export interface Confirm extends Envelope {
+  cell?: string;
+}
+
+// Cron → directory
+
+/** What ledgers have seen of the directory. */
+export interface ComparePoints extends Envelope {
+  points: { noticedBy: string; point: HistoryPoint }[];
+}
+
+/** What the sender of an answer tells about histories, besides the answer (H2). */
+export interface Told extends Partial<Stamp> {
+  /** The sender was sent messages by older code within the last minute (M9). */
+  hearsOlder?: true;
+  /** The newest durable point of the sender. Absent before its first change. */
+  point?: HistoryPoint;
+  /** From a ledger: points of shards that it has not told anybody yet. */
+  shards?: ShardPoints;
+}

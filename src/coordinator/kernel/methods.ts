@@ -1,0 +1,129 @@
+import type { AuditPage, PullAudit } from "../capabilities/audit/audit.ts";
+import type * as directory from "./directory/messages.ts";
+import type * as slots from "../capabilities/slots/directory.ts";
+import type * as growth from "../capabilities/growth/messages.ts";
+import type { IdentitySet } from "../capabilities/identities/identities.ts";
+import type * as messages from "./messages.ts";
+import { method, peerMethod, type Calls } from "./method.ts";
+import type * as metrics from "./metrics/messages.ts";
+import type { BeginOperation, EndOperation, EndRestore } from "../capabilities/operations/messages.ts";
+import type { Operation, OperationSet } from "../capabilities/operations/operations.ts";
+import type { ReportedStatus } from "../capabilities/status/status.ts";
+import type * as transfers from "../capabilities/transfer/messages.ts";
+
+// The methods of each object. Its Durable Object class, its stubs, the host in Node, the names in traces and
+// the simulator follow from its list.
+
+export const ledgerMethods = {
+  begin: method<messages.BeginRequest, messages.BeginAnswer>("call"),
+  giveUp: method<messages.GiveUp, null>("peer"),
+  decide: method<messages.DecideRequest, messages.PlacedLease>("call"),
+  renew: method<messages.RenewRequest, messages.Lease>("call"),
+  getLease: method<messages.LeaseRequest, messages.Lease>("call"),
+  listLeases: method<messages.ListLeasesRequest, messages.LeasePage>("call"),
+  authorize: method<messages.Authorize, null>("call"),
+  endRead: method<messages.EndRead, null>("peer"),
+  prepareTransfer: method<transfers.PrepareTransfer, transfers.Transfer>("call"),
+  acceptTransfer: method<transfers.TransferCall, transfers.Transfer>("call"),
+  reportTransfer: method<transfers.ReportTransfer, transfers.Transfer>("call"),
+  decideTransfer: method<transfers.DecideTransfer, transfers.Transfer>("call"),
+  getTransfer: method<transfers.TransferCall, transfers.Transfer>("call"),
+  listTransfers: method<transfers.ListTransfers, transfers.TransferPage>("call"),
+  inquire: peerMethod<messages.Inquiry, messages.InquiryAnswer>("read"),
+  pull: method<messages.Pull, messages.PullAnswer>("peer"),
+  maintain: method<messages.Maintain, messages.MaintainAnswer>("peer"),
+  seenShards: method<messages.Envelope, messages.ShardPoints>("peer"),
+  status: method<messages.Envelope, messages.CellStatus>("peer"),
+  reportStatus: method<messages.ReportStatus, ReportedStatus>("call"),
+  reportedStatus: method<messages.CellCall, ReportedStatus | null>("call"),
+  leaseStates: method<messages.Envelope & { leases: string[] }, (messages.LeaseStatus | null)[]>("peer"),
+  setState: method<messages.SetState, null>("peer"),
+  approveRemoval: method<messages.ApproveRemoval, null>("peer"),
+  removalStep: method<messages.RemovalStep, messages.RemovalProgress>("peer"),
+  revoke: method<messages.RevokeCellKey, null>("peer"),
+  pullAudit: method<PullAudit, AuditPage>("peer"),
+  part: method<messages.Envelope, messages.PartStatus>("always"),
+  metrics: method<messages.Envelope, metrics.LedgerMetrics>("always"),
+  scrub: method<messages.ScrubStep, messages.ScrubStatus>("read"),
+  scrubStatus: method<messages.Envelope, messages.ScrubStatus>("always"),
+  reconcile: method<messages.ReconcileLedger, messages.LedgerReconciliation>("always"),
+  knowledge: peerMethod<messages.KnowledgeRequest, messages.Knowledge>("always"),
+};
+
+export const shardMethods = {
+  exchange: peerMethod<messages.Exchange, messages.ExchangeAnswer>("peer"),
+  settle: peerMethod<messages.Settle, messages.SettleAnswer>("peer"),
+  wait: peerMethod<messages.WaitForName, messages.WaitAnswer>("peer"),
+  leave: peerMethod<messages.LeaveQueue, null>("peer"),
+  lookup: method<messages.LookupRequest, messages.LookupAnswer>("read"),
+  report: method<messages.ReportRequest, messages.Report>("read"),
+  listChanges: method<messages.ChangesRequest, messages.ChangesPage>("read"),
+  listRecords: method<messages.ListRecordsRequest, messages.ListRecordsAnswer>("whole"),
+  digestRecords: method<messages.DigestRecordsRequest, messages.DigestRecordsAnswer>("whole"),
+  ping: method<messages.PingShard, messages.ShardWork>("peer"),
+  listPeriods: method<messages.ListPeriods, messages.PeriodPage>("read"),
+  erasePeriods: method<messages.ErasePeriods, messages.ErasedPeriods>("whole"),
+  pullAudit: method<PullAudit, AuditPage>("read"),
+  part: method<messages.Envelope, messages.PartStatus>("always"),
+  metrics: method<messages.Envelope, metrics.ShardMetrics>("always"),
+  scrub: method<messages.ScrubStep, messages.ScrubStatus>("whole"),
+  scrubStatus: method<messages.Envelope, messages.ScrubStatus>("always"),
+  checkHolds: peerMethod<messages.CheckHolds, messages.HoldCheck>("read"),
+  reconcile: method<messages.ReconcileShard, messages.ShardReconciliation>("always"),
+  finishReconciliation: method<messages.FinishShard, messages.PartStatus>("always"),
+  listHolds: peerMethod<messages.ListHolds, messages.HoldPage>("always"),
+  listCellClaims: peerMethod<messages.ListCellClaims, messages.CellClaims>("whole"),
+  countCellClaims: method<messages.CountCellClaims, messages.CellClaimCounts>("whole"),
+  findNames: method<messages.FindNames, messages.FoundNames>("whole"),
+  planTransfer: method<transfers.PlanTransfer, transfers.TransferPlan>("whole"),
+  growStep: method<growth.GrowthStep, growth.GrowthProgress>("peer"),
+  growthProgress: method<messages.Envelope, growth.GrowthProgress>("read"),
+  receive: peerMethod<growth.Receive, growth.Received>("unplaced"),
+};
+
+export const directoryMethods = {
+  confirm: peerMethod<messages.Confirm, growth.Confirmed>("unplaced"),
+  growth: method<growth.AskGrowth, growth.Growth | null>("read"),
+  startGrowth: method<growth.StartGrowth, growth.Growth>("peer"),
+  cutGrowth: method<growth.CutGrowth, growth.Growth>("peer"),
+  confirmCut: method<growth.ConfirmCut, growth.Growth>("peer"),
+  abortGrowth: method<growth.AbortGrowth, null>("peer"),
+  finishGrowth: method<growth.FinishGrowth, null>("peer"),
+  operations: method<messages.Envelope, OperationSet>("read"),
+  beginOperation: method<BeginOperation, Operation>("peer"),
+  endOperation: method<EndOperation, null>("peer"),
+  endRestore: method<EndRestore, null>("peer"),
+  raiseFormat: method<directory.RaiseFormat, null>("peer"),
+  compare: method<messages.ComparePoints, null>("read"),
+  snapshot: method<directory.SnapshotRequest, directory.Snapshot>("read"),
+  types: method<messages.Envelope, directory.KnownTypes>("always"),
+  changeTypes: method<directory.ChangeTypes, directory.DeclaredTypes>("peer"),
+  changeIdentities: method<directory.ChangeIdentities, IdentitySet>("peer"),
+  useTypes: method<directory.UseTypes, directory.DeclaredTypes>("peer"),
+  addCell: method<directory.NewCell, directory.Cell>("peer"),
+  changeCell: method<directory.CellChange, directory.Cell>("peer"),
+  removeCell: method<directory.RemovedCell, directory.Cell>("peer"),
+  recordKey: method<directory.KeyChange, directory.MintedKey>("peer"),
+  keyToRevoke: method<messages.Envelope & { keyId: string }, directory.MintedKey | null>("read"),
+  listKeys: method<messages.Envelope & { afterPosition: number; limit: number }, directory.KeyPage>("read"),
+  revokeKey: method<directory.KeyChange, directory.MintedKey>("peer"),
+  pullAudit: method<PullAudit, AuditPage>("read"),
+  revokedKeysOf: method<directory.ListRevokedKeys, directory.RevokedKey[]>("read"),
+  takeSlot: method<slots.VerificationSlotRequest, slots.VerificationSlot>("peer"),
+  releaseSlot: method<slots.VerificationSlotRequest, boolean>("peer"),
+  part: method<messages.Envelope, messages.PartStatus>("always"),
+  metrics: method<messages.Envelope, metrics.DirectoryMetrics>("always"),
+  isRevoked: method<messages.Envelope & directory.RevokedKey, boolean>("always"),
+  reconcile: method<directory.RestoreDirectory, directory.DirectoryReconciliation>("always"),
+};
+
+export type LedgerCalls = Calls<typeof ledgerMethods>;
+export type ShardCalls = Calls<typeof shardMethods>;
+export type DirectoryCalls = Calls<typeof directoryMethods>;
+
+/** The other objects, for an object to call. */
+export interface Peers {
+  ledger(cell: string): LedgerCalls;
+  shard(index: number): ShardCalls;
+  directory(): DirectoryCalls;
+}

@@ -1,0 +1,136 @@
+import type { CellState, Outcome, PartState } from "../messages.ts";
+import type { ReportedStatus } from "../../capabilities/status/status.ts";
+import type { Durations } from "./histogram.ts";
+
+// What objects answer when they are asked for metrics: what an instance has counted since it started, and
+// what it can tell without reading many rows.
+
+/** What every object tells. */
+export interface PartMetrics {
+  /** When this instance began to count. */
+  startedAtMs: number;
+  state: PartState;
+  sizeBytes: number;
+  /** The writes that wait for the next transaction. */
+  waitingWrites: number;
+}
+
+/** What the scrub of a ledger or shard has found. */
+export interface ScrubMetrics {
+  /** The findings of the last pass and of the running one. */
+  findings: number;
+  /** When the last pass ended. Null: none has. */
+  endedAtMs: number | null;
+  /** The rows that it checked. */
+  rows: number;
+  /** Holds and leases that it could not compare. */
+  unchecked: number;
+}
+
+/**
+ * `granted`: a new lease. `repeated`: the lease existed before (B2). `conflict`: names were in the way.
+ * `refused`: by a limit or a state. `failed`: the outcome is unknown to the caller, who repeats the call.
+ */
+export type BeginResult = "granted" | "repeated" | "conflict" | "refused" | "failed";
+
+export interface BeginCount {
+  result: BeginResult;
+  /** The kind of the conflict, or the reason or code of the refusal. Empty if the begin succeeded. */
+  reason: string;
+  count: number;
+}
+
+/**
+ * `offered`: the name got free. `ended`: the time was over, or the begin ended. `refused`: the cell or the
+ * queue had no room for another begin that waits.
+ */
+export type WaitResult = "offered" | "ended" | "refused";
+
+export interface DecisionCount {
+  outcome: Outcome;
+  by: "cell" | "operator";
+  count: number;
+}
+
+export interface LedgerMetrics extends PartMetrics {
+  scrub: ScrubMetrics;
+  cellState: CellState;
+  outstandingLeases: number;
+  /**
+   * Of the oldest 1,000 outstanding leases, those that were neither granted nor renewed within `staleS`.
+   */
+  staleLeases: number;
+  /** The age of the oldest outstanding lease. 0 if there is none. */
+  oldestLeaseMs: number;
+  /** The ages of the oldest 1,000 outstanding leases. */
+  leaseAges: Durations;
+  /** Transfers to this cell that are neither cut nor aborted. */
+  preparedTransfers: number;
+  /** The age of the oldest of them. 0 if there is none. */
+  oldestTransferMs: number;
+  unappliedDecisions: number;
+  /** The age of the oldest of them. 0 if there is none. */
+  oldestUnappliedMs: number;
+  runningBegins: number;
+  /** Those of them that wait for a leased name (B11). */
+  waitingBegins: number;
+  /** What the cell said of itself last. Null: it has never reported. */
+  reported: ReportedStatus | null;
+  begins: BeginCount[];
+  /** The first decision about each lease; repeated calls don't count. */
+  decisions: DecisionCount[];
+  /** Rollbacks of leases that the ledger didn't know (C7). */
+  fences: number;
+  refusedDecisions: { reason: string; count: number }[];
+  /** From the arrival of a begin to its answer. */
+  beginDurations: Durations;
+  /** How begins waited for a name ended, each time that they did. */
+  waits: { result: WaitResult; count: number }[];
+  /** From the first message about a name to the offer, or to the end of the wait. */
+  waitDurations: Durations;
+  decisionDurations: Durations;
+  /** From a message to a shard to its answer. */
+  exchangeDurations: Durations;
+}
+
+export interface ShardMetrics extends PartMetrics {
+  scrub: ScrubMetrics;
+  /** The names that are held. */
+  holds: number;
+  /** Those that are held for the cell with the most of them. */
+  holdsOfOneCell: number;
+  /** The reads of many rows that wait for their turn (M7). */
+  waitingReads: number;
+  exchanges: number;
+  /** From the arrival of an exchange to its answer. */
+  exchangeDurations: Durations;
+  settles: number;
+  /** Messages of begins that wait for a name (B11). */
+  waits: number;
+  /** The begins that wait for names of this shard. */
+  waitingBegins: number;
+  /** The offers that nobody took within `offerMs`. */
+  missedOffers: number;
+  /** The messages that found no room in a queue. */
+  refusedWaits: number;
+  /** The questions that this shard has sent to ledgers (B8). */
+  inquiries: number;
+  sweeps: number;
+  /** The names that were looked up. */
+  lookups: number;
+  reports: number;
+  /** Messages for lists and digests of records. */
+  changeReads: number;
+  recordReads: number;
+}
+
+export interface DirectoryMetrics extends PartMetrics {
+  cells: number;
+  /** The keys that the directory describes, expired ones included. */
+  keys: number;
+  revokedKeys: number;
+  /** The cells that have a verification slot, and how long they have had it. */
+  verificationSlots: { cell: string; heldMs: number }[];
+  /** The cells that wait for a verification slot. */
+  verificationWaiting: number;
+}

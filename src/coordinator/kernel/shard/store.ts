@@ -1,0 +1,327 @@
+import type {
+  BucketKey,
+  CellClaimCounts,
+  CellClaimPosition,
+  ClaimCount,
+  Decision,
+  FindNames,
+  FoundNames,
+} from "../messages.ts";
+import type { Sql } from "../ports.ts";
+import { digestWordsOfHold } from "../../capabilities/records/digest-words.ts";
+import type { HeldEntry } from "./held-names.ts";
+import { nameOf } from "./hold-entries.ts";
+import { ManyRows } from "./many-rows.ts";
+import type { PastClaims } from "../../capabilities/past-claims/shard.ts";
+import { notNull } from "./record.ts";
+import {
+  bucketText,
+  CHANGED_COLUMNS,
+  type ChangedClaimRow,
+  type Claimant,
+  type ClaimRow,
+  type Holding,
+  type HoldRow,
+} from "./rows.ts";
+import type { ShardLog } from "./shard-log.ts";
+
+type NamesOfSubject = Pick<FindNames, "subjectType" | "subjectId" | "behind" | "limit">;
+
+const FIRST_CLAIM: CellClaimPosition = [0, "", 0, ""];
+
+const NEXT_CLAIMS = `FROM claim
+    WHERE cell = ? AND (source_type, source_order, bucket_type, canonical) > (?, ?, ?, ?)
+    ORDER BY source_type, source_order, bucket_type, canonical`;
+
+/** Both read only the index `claim_by_source`; a test checks the query plan. */
+export const countStatement = `SELECT source_type AS sourceType, bucket_type AS type, count(*) AS claims
+   FROM (SELECT source_type, bucket_type ${NEXT_CLAIMS} LIMIT ?) GROUP BY source_type, bucket_type`;
+export const lastCountedStatement = `SELECT source_type, source_order, bucket_type, canonical ${NEXT_CLAIMS}
+  LIMIT 1 OFFSET ?`;
+
+const CLAIMS_BEHIND = `FROM claim WHERE (bucket_type, canonical) > (?, ?) ORDER BY bucket_type, canonical`;
+
+/** Both visit a limited number of rows in the order of the primary key; a test checks the query plan. */
+export const findStatement = `SELECT bucket_type AS type, canonical
+   FROM (SELECT bucket_type, canonical, subject_type, subject_id ${CLAIMS_BEHIND} LIMIT ?)
+  WHERE subject_type = ? AND subject_id = ? LIMIT ?`;
+export const lastVisitedStatement = `SELECT bucket_type AS type, canonical ${CLAIMS_BEHIND} LIMIT 1 OFFSET ?`;
+
+/** What a bucket has: everything that a prepare needs to know of it. */
+export interface Occupants {
+  claim: Claimant | undefined;
+  hold: Holding | undefined;
+}
+
+type OccupantRow = Pick<ClaimRow, "bucket_type" | "canonical"> &
+  (Claimant | { [Column in keyof Claimant]: null });
+
+const OCCUPANTS = new ManyRows(
+  2,
+  (keys) => `SELECT column1 AS bucket_type, column2 AS canonical,
+      claim.cell, claim.subject_type, claim.subject_id, claim.source_type, claim.source_id,
+      claim.scope, claim.epoch
+    FROM (VALUES ${keys}) LEFT JOIN claim ON claim.bucket_type = column1 AND claim.canonical = column2`,
+);
+
+const CLAIM_COLUMNS = [
+  "bucket_type",
+  "canonical",
+  "value",
+  "uuid",
+  "cell",
+  "subject_type",
+  "subject_id",
+  "source_type",
+  "source_id",
+  "source_order",
+  "scope",
+  "epoch",
+  "created_at_ms",
+  "updated_at_ms",
+  "digest_0",
+  "digest_1",
+  "digest_2",
+  "digest_3",
+] as const satisfies readonly (keyof ClaimRow)[];
+
+const INSERT_CLAIMS = new ManyRows(
+  CLAIM_COLUMNS.length,
+  (claims) => `INSERT INTO claim (${CLAIM_COLUMNS.join(", ")}) VALUES ${claims}`,
+);
+
+/** Five claims fit into a statement with 100 parameters. */
+export function insertClaims(sql: Sql, claims: readonly ClaimRow[]): void {
+  INSERT_CLAIMS.all(
+    sql,
+    claims.map((claim) => CLAIM_COLUMNS.map((column) => claim[column])),
+  );
+}
+
+const READ_CLAIMS = new ManyRows(
+  2,
+  (keys) => `SELECT * FROM claim WHERE (bucket_type, canonical) IN (VALUES ${keys})`,
+);
+
+/** Returns the claims on these keys, by `bucketText`. */
+export function claimsOn(sql: Sql, keys: readonly BucketKey[]): Map<string, ClaimRow> {
+  const rows = READ_CLAIMS.all<ClaimRow>(
+    sql,
+    keys.map(({ type, canonical }) => [type, canonical]),
+  );
+  return new Map(rows.map((row) => [bucketText(row.bucket_type, row.canonical), row]));
+}
+
+const DELETE_CLAIMS = new ManyRows(
+  2,
+  (keys) => `DELETE FROM claim WHERE (bucket_type, canonical) IN (VALUES ${keys})
+    RETURNING ${CHANGED_COLUMNS}`,
+);
+
+/** What a shard has of names: the SQL statements on its claims, and its holds. It makes no decisions. */
+export class ShardStore {
+  readonly #sql: Sql;
+  readonly #log: Pick<ShardLog, "held" | "nextEpoch">;
+  readonly #pastClaims: Pick<PastClaims, "keep">;
+  readonly #onChange: (cell: string) => void;
+  readonly #onHold: (key: BucketKey, isHeld: boolean) => void;
+  #hasChanged = false;
+
+  /**
+   * @param onChange is called with the cell of each hold that is made or ends
+   * @param onHold is called with the key of each hold that is made (true) or ends (false)
+   */
+  constructor(
+    sql: Sql,
+    log: Pick<ShardLog, "held" | "nextEpoch">,
+    pastClaims: Pick<PastClaims, "keep">,
+    onChange: (cell: string) => void = () => {},
+    onHold: (key: BucketKey, isHeld: boolean) => void = () => {},
+  ) {
+    this.#sql = sql;
+    this.#log = log;
+    this.#pastClaims = pastClaims;
+    this.#onChange = onChange;
+    this.#onHold = onHold;
+  }
+
+  /** Returns whether claims or holds were changed since the last call. */
+  takeChanged(): boolean {
+    const hasChanged = this.#hasChanged;
+    this.#hasChanged = false;
+    return hasChanged;
+  }
+
+  claim({ type, canonical }: BucketKey): ClaimRow | undefined {
+    return this.#sql.all<ClaimRow>(
+      "SELECT * FROM claim WHERE bucket_type = ? AND canonical = ?",
+      type,
+      canonical,
+    )[0];
+  }
+
+  /** Returns some claims of a cell, in the order of the index by source. */
+  claimsOf(cell: string, limit: number): { type: number; canonical: string; epoch: number }[] {
+    return this.#sql.all(
+      `SELECT bucket_type AS type, canonical, epoch FROM claim WHERE cell = ?
+        ORDER BY source_type, source_order, bucket_type, canonical LIMIT ?`,
+      cell,
+      limit,
+    );
+  }
+
+  /** Counts the next `rows` claims of a cell in the same order, and says where to continue. */
+  countClaims(cell: string, behind: CellClaimPosition | null, rows: number): CellClaimCounts {
+    const bindings = [cell, ...(behind ?? FIRST_CLAIM)];
+    const counts = this.#sql.all<ClaimCount>(countStatement, ...bindings, rows);
+    const [last] = this.#sql.all<
+      Pick<ClaimRow, "source_type" | "source_order" | "bucket_type" | "canonical">
+    >(lastCountedStatement, ...bindings, rows - 1);
+    return {
+      counts,
+      next:
+        last === undefined ? null : [last.source_type, last.source_order, last.bucket_type, last.canonical],
+    };
+  }
+
+  /** Searches the next `rows` claims for those of a subject, and says where to continue. */
+  findNames({ subjectType, subjectId, behind, limit }: NamesOfSubject, rows: number): FoundNames {
+    const from = [behind?.type ?? 0, behind?.canonical ?? ""];
+    const keys = this.#sql.all<BucketKey>(findStatement, ...from, rows, subjectType, subjectId, limit);
+    const lastFound = keys.length === limit ? keys.at(-1) : undefined;
+    const [lastVisited] = this.#sql.all<BucketKey>(lastVisitedStatement, ...from, rows - 1);
+    return { keys, next: lastFound ?? lastVisited ?? null };
+  }
+
+  holdOn(bucketType: number, canonical: string): HoldRow | undefined {
+    return this.#log.held.on(bucketText(bucketType, canonical));
+  }
+
+  /** Returns the holds on these keys, by `bucketText`. */
+  holdsOn(keys: readonly BucketKey[]): Map<string, HoldRow> {
+    return new Map(
+      keys.flatMap(({ type, canonical }): [string, HoldRow][] => {
+        const name = bucketText(type, canonical);
+        const hold = this.#log.held.on(name);
+        return hold === undefined ? [] : [[name, hold]];
+      }),
+    );
+  }
+
+  /** Returns the holds that a decision may end: those of its execution, or on the names of a release. */
+  holdsOf({ epoch, grantedBy, keys }: Decision): HoldRow[] {
+    if (epoch === null) return [...this.holdsOn(keys ?? []).values()];
+    return this.#entriesOf(epoch, grantedBy).flatMap((entry) => this.#log.held.holdsOf(entry));
+  }
+
+  countHoldsOf({ epoch, grantedBy, keys = [] }: Decision): number {
+    if (epoch === null) return keys.length;
+    return this.#entriesOf(epoch, grantedBy).reduce((sum, { left }) => sum + left, 0);
+  }
+
+  #entriesOf(epoch: number, grantedBy: number | undefined): HeldEntry[] {
+    return this.#log.held.ofExecution({ epoch, granted_by: grantedBy ?? null });
+  }
+
+  /** Returns the claims and holds of buckets, by `bucketText`. */
+  occupants(keys: readonly BucketKey[]): Map<string, Occupants> {
+    const rows = OCCUPANTS.all<OccupantRow>(
+      this.#sql,
+      keys.map(({ type, canonical }) => [type, canonical]),
+    );
+    return new Map(
+      rows.map((row) => {
+        const name = bucketText(row.bucket_type, row.canonical);
+        const claim = row.cell === null ? undefined : row;
+        return [name, { claim, hold: this.#log.held.holding(name) }];
+      }),
+    );
+  }
+
+  insertHolds(holds: readonly HoldRow[]): void {
+    this.#log.held.add(holds, () => this.#log.nextEpoch());
+    this.#changed(holds, true);
+  }
+
+  deleteHolds(holds: readonly HoldRow[]): void {
+    this.#log.held.end(holds.map(nameOf));
+    this.#changed(holds, false);
+  }
+
+  /**
+   * Carries out committed holds. The prepares have checked that a create has no claim, and that a destroy or
+   * replace has one. What ends is kept in the same transaction (K1).
+   *
+   * @returns the claims that were ended, or that a replace has changed, by `bucketText`
+   */
+  apply(holds: readonly HoldRow[], nowMs: number): Map<string, ChangedClaimRow> {
+    const { create = [], destroy = [], replace = [] } = Object.groupBy(holds, ({ kind }) => kind);
+    insertClaims(
+      this.#sql,
+      create.map((hold) => claimOf(hold, nowMs)),
+    );
+    this.#pastClaims.keep([...destroy, ...replace], nowMs);
+    const changed = DELETE_CLAIMS.all<ChangedClaimRow>(this.#sql, destroy.map(keyOf));
+    for (const hold of replace) changed.push(...this.#replace(hold, nowMs));
+    return new Map(changed.map((row) => [bucketText(row.bucket_type, row.canonical), row]));
+  }
+
+  #replace(hold: HoldRow, nowMs: number): ChangedClaimRow[] {
+    return this.#sql.all<ChangedClaimRow>(
+      `UPDATE claim SET (value, subject_type, subject_id, source_type, source_id, source_order, scope, epoch,
+                         updated_at_ms, digest_0, digest_1, digest_2, digest_3)
+                      = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        WHERE bucket_type = ? AND canonical = ?
+        RETURNING ${CHANGED_COLUMNS}`,
+      hold.value,
+      hold.subject_type,
+      hold.subject_id,
+      hold.source_type,
+      hold.source_id,
+      hold.source_order,
+      hold.scope,
+      hold.epoch,
+      nowMs,
+      ...digestWordsOfHold(hold),
+      ...keyOf(hold),
+    );
+  }
+
+  #changed(holds: readonly HoldRow[], isHeld: boolean): void {
+    if (holds.length > 0) this.#hasChanged = true;
+    for (const { cell, bucket_type: type, canonical } of holds) {
+      this.#onChange(cell);
+      this.#onHold({ type, canonical }, isHeld);
+    }
+  }
+}
+
+function claimOf(hold: HoldRow, nowMs: number): ClaimRow {
+  const [digest_0, digest_1, digest_2, digest_3] = digestWordsOfHold(hold);
+  const { bucket_type, canonical, cell, scope, epoch, held_at_ms: created_at_ms } = hold;
+  return {
+    bucket_type,
+    canonical,
+    value: notNull(hold.value),
+    uuid: notNull(hold.uuid),
+    cell,
+    subject_type: notNull(hold.subject_type),
+    subject_id: notNull(hold.subject_id),
+    source_type: notNull(hold.source_type),
+    source_id: notNull(hold.source_id),
+    source_order: notNull(hold.source_order),
+    scope,
+    epoch,
+    created_at_ms,
+    updated_at_ms: nowMs,
+    digest_0,
+    digest_1,
+    digest_2,
+    digest_3,
+  };
+}
+
+const keyOf = ({ bucket_type, canonical }: HoldRow): [type: number, canonical: string] => [
+  bucket_type,
+  canonical,
+];

@@ -1,0 +1,126 @@
+/** Tests of what decisions that wait for a begin (N1) must not delay, and of how many share a message. */
+import { expect, test } from "vitest";
+import type { Limits } from "../../../../src/common/limits.ts";
+import type { Exchange } from "../../../../src/coordinator/kernel/messages.ts";
+import { Cluster } from "../../../support/cluster.ts";
+import { beginRequest, callerOf, decideRequest, operator, type OpSpec } from "../../../support/ops.ts";
+
+const run = <T>(c: Cluster, work: Promise<T>): Promise<T> => c.clock.runUntil(work);
+const ledger = (c: Cluster, cell = "1") => c.ledger(cell).object;
+
+async function begun(c: Cluster, names: readonly (string | OpSpec)[]): Promise<string> {
+  const lease = c.uuid();
+  expect(await run(c, ledger(c).begin(beginRequest(c.envelope, lease, names)))).toMatchObject({ ok: true });
+  return lease;
+}
+
+const decide = (c: Cluster, lease: string, outcome: "COMMITTED" | "ROLLED_BACK" = "COMMITTED") =>
+  run(c, ledger(c).decide(decideRequest(c.envelope, lease, outcome)));
+
+/** A ledger whose begins come so often that its decisions wait for them. */
+async function busy(limits: Partial<Limits> = {}): Promise<Cluster> {
+  const c = await Cluster.start({
+    shards: 1,
+    limits: { decisionWaitMs: 5, sweepAfterMs: 600_000, ...limits },
+  });
+  for (let n = 0; n < 20; n += 1) {
+    await decide(c, await begun(c, [{ value: `warm-${n}`, scope: "s" }]));
+    await c.pass(200);
+  }
+  return c;
+}
+
+const exchanges = (c: Cluster): Exchange[] =>
+  c.messages("exchange").map(({ message }) => message as Exchange);
+
+test("[N1] [M7] the decisions of a message end at most as many holds as it may have ops", async () => {
+  const c = await busy({ messageOps: 1_000 });
+  const leases: string[] = [];
+  for (let n = 0; n < 10; n += 1)
+    leases.push(
+      await begun(
+        c,
+        Array.from({ length: 400 }, (_, nth) => `n${n}-${nth}`),
+      ),
+    );
+  await Promise.all(leases.map((lease) => decide(c, lease)));
+  await c.pass(2_000);
+  expect(c.claims()).toHaveLength(20 + 4_000);
+  expect(Math.max(...exchanges(c).map(({ decisions }) => decisions.length))).toBe(2);
+});
+
+test("[N1] begins at the same time count once, so decisions of a quiet cell wait for none", async () => {
+  const c = await busy();
+  for (let minute = 0; minute < 30; minute += 1) {
+    const names = Array.from({ length: 6 }, (_, n) => `n${minute}-${n}`);
+    await run(
+      c,
+      Promise.all(names.map((name) => ledger(c).begin(beginRequest(c.envelope, c.uuid(), [name])))),
+    );
+    await c.pass(60_000);
+  }
+  const lease = await begun(c, ["last"]);
+  await decide(c, lease);
+  await c.clock.pass(c.limits.decisionWaitMs);
+  expect(c.holds().map((hold) => hold.lease)).not.toContain(lease);
+});
+
+test("[N1] [B11] a waiting begin gets a name at once, also after a restart of the other ledger", async () => {
+  const c = await busy();
+  const holder = await begun(c, ["taken"]);
+  const waiting = ledger(c, "2").begin(beginRequest(c.envelope, c.uuid(), ["taken"], { waitMs: 20_000 }));
+  await c.clock.pass(100);
+  c.ledger("1").restart();
+  for (let n = 0; n < 20; n += 1) await begun(c, [`n${n}`]);
+  await decide(c, holder, "ROLLED_BACK");
+  const decidedAtMs = c.clock.now();
+  expect(await run(c, waiting)).toMatchObject({ ok: true });
+  expect(c.clock.now() - decidedAtMs).toBeLessThan(100);
+});
+
+test("[N1] [Y2] what was committed is in the way of one try of a transfer at most", async () => {
+  const c = await busy();
+  await decide(c, await begun(c, [{ value: "newest", scope: "s" }]));
+  expect(c.holds()).toHaveLength(1);
+  const prepare = () =>
+    run(
+      c,
+      ledger(c, "2").prepareTransfer({
+        ...c.envelope,
+        requestId: operator.requestId,
+        caller: { ...callerOf(), role: "operator" },
+        party: "operator",
+        transfer: c.uuid(),
+        from: "1",
+        scope: "s",
+      }),
+    );
+  expect(await prepare()).toMatchObject({ ok: false, refusal: { reason: "TRANSFER_BLOCKED" } });
+  await c.clock.pass(50);
+  expect(await prepare()).toMatchObject({ ok: true });
+});
+
+test("[N1] [X3] a removal lists no claim twice, because its decisions wait for no begin", async () => {
+  const c = await busy();
+  const status = async () => {
+    const answer = await run(c, ledger(c).status(c.envelope));
+    if (!answer.ok) throw new Error(answer.refusal.detail);
+    return answer.value;
+  };
+  await c.pass(10_000);
+  const before = await status();
+  await run(c, ledger(c).setState({ ...c.envelope, operator, ...before, state: "DRAINING" }));
+  const { position, stateVersion } = await status();
+  await run(c, ledger(c).approveRemoval({ ...c.envelope, position, records: 20 }));
+  const sent = exchanges(c).length;
+  for (let state: string | undefined; state !== "REMOVED"; await c.clock.pass(50)) {
+    const step = await run(c, ledger(c).removalStep({ ...c.envelope, operator, stateVersion, limit: 5 }));
+    if (!step.ok) throw new Error(step.refusal.detail);
+    ({ state } = step.value);
+  }
+  expect(
+    exchanges(c)
+      .slice(sent)
+      .flatMap(({ prepares }) => prepares),
+  ).toHaveLength(4);
+});

@@ -1,5 +1,0 @@
-/** What can differ by host, through `leasehold/testing`. */
-import { startTestCoordinator } from "../../src/testing/index.ts";
-import { hostSuite } from "../suites/conformance/suite.ts";
-
-hostSuite("a coordinator in the process of a test", startTestCoordinator);
