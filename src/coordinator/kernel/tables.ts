@@ -6,11 +6,13 @@ import { refused, type Refusal, type Result } from "./refusal.ts";
 
 /**
  * The steps that make the tables of an object. They are append-only, and none of them rewrites rows. Each is
- * carried out once, in one transaction. Code of the format before must be able to work with the tables
- * afterwards, unless the step waits for a format.
+ * carried out once. The first step of a capability may meet its tables: those of 0.2.0 have all of them. Code
+ * of the format before must be able to work with the tables afterwards, unless the step waits for a format.
  */
 export type Steps = readonly Step[];
 type Step = readonly string[] | LateStep;
+
+export type StepsByCapability = Readonly<Record<string, Steps>>;
 
 /** A step after which code of an earlier format cannot work with the tables: the last of its release. */
 interface LateStep {
@@ -24,8 +26,10 @@ const OLDER_HEARD_MS = 60_000;
 
 /** What an object stores of its tables. */
 export interface StoredTables {
-  /** The number of steps that were carried out. */
+  /** The number of steps of the kernel that were carried out. */
   steps: number;
+  /** The same of each capability. Tables of 0.2.0 have no such numbers, because its steps were one list. */
+  capabilities?: Record<string, number>;
   /** The format in force, as far as the object knows. */
   format: number;
 }
@@ -38,6 +42,7 @@ export class Tables {
   readonly #sql: Sql;
   readonly #clock: Clock;
   readonly #steps: Steps;
+  readonly #capabilities: StepsByCapability;
   readonly #speaks: number;
   #stored: StoredTables;
   #olderHeardAtMs = -Infinity;
@@ -47,19 +52,25 @@ export class Tables {
    *
    * @throws {UnknownTables} If the code cannot work with them. Nothing was changed.
    */
-  constructor({ sql, clock, speaks = FORMAT }: Pick<Ports, "sql" | "clock" | "speaks">, steps: Steps) {
+  constructor(
+    { sql, clock, speaks = FORMAT }: Pick<Ports, "sql" | "clock" | "speaks">,
+    steps: Steps,
+    capabilities: StepsByCapability = {},
+  ) {
     this.#sql = sql;
     this.#clock = clock;
     this.#steps = steps;
+    this.#capabilities = capabilities;
     this.#speaks = speaks;
     sql.all(META_TABLE);
     const fault = tablesFault((name) => readMeta(sql, name), speaks);
     if (fault !== undefined) throw new UnknownTables(fault);
-    const { steps: done, format } = parsed(readMeta(sql, "tables")) ?? { steps: 0, format: 0 };
+    const stored = parsed(readMeta(sql, "tables")) ?? { steps: 0, format: 0 };
     // An object that was never used has nothing of an older format.
     const isUsed = readMeta(sql, "placement") !== undefined;
-    this.#stored = { steps: done, format: isUsed ? format : Math.max(format, oldestFormat(speaks)) };
-    while (this.#isDue) sql.transaction(["migrate"], () => this.#carryOutNext());
+    const format = isUsed ? stored.format : Math.max(stored.format, oldestFormat(speaks));
+    this.#stored = { ...stored, format };
+    if (this.#due().length > 0) sql.transaction(["migrate"], () => this.#carryOut());
   }
 
   /** Why this code cannot work here before it is told of a newer format. */
@@ -112,8 +123,8 @@ export class Tables {
   /** Puts a format in force and carries out the steps that waited for it, in the current transaction. */
   raise(format: number): void {
     if (format === this.#stored.format) return;
-    this.#write({ ...this.#stored, format });
-    while (this.#isDue) this.#carryOutNext();
+    this.#stored = { ...this.#stored, format };
+    this.#carryOut();
   }
 
   /** Whether a sender can read what is written here. */
@@ -121,18 +132,36 @@ export class Tables {
     return speaks >= this.#stored.format;
   }
 
-  get #isDue(): boolean {
-    const next = this.#steps[this.#stored.steps];
-    return next !== undefined && (!isLate(next) || next.format <= this.#stored.format);
+  /** The steps to carry out, those of the kernel first. */
+  #due(): Step[] {
+    const { steps, capabilities = {} } = this.#stored;
+    return [
+      ...this.#dueOf(this.#steps, steps),
+      ...Object.entries(this.#capabilities).flatMap(([name, own]) =>
+        this.#dueOf(own, capabilities[name] ?? 0),
+      ),
+    ];
   }
 
-  #carryOutNext(): void {
-    const next = this.#steps[this.#stored.steps] ?? [];
-    for (const statement of isLate(next) ? next.statements : next) this.#sql.all(statement);
-    this.#write({ ...this.#stored, steps: this.#stored.steps + 1 });
+  /** The steps after the first `done` ones, up to one that waits for a later format. */
+  #dueOf(steps: Steps, done: number): Steps {
+    const waiting = steps.findIndex(
+      (step, n) => n >= done && isLate(step) && step.format > this.#stored.format,
+    );
+    return steps.slice(done, waiting === -1 ? steps.length : waiting);
   }
 
-  #write(stored: StoredTables): void {
+  /** Carries out what is due, in the current transaction. */
+  #carryOut(): void {
+    const due = this.#due();
+    for (const step of due)
+      for (const statement of isLate(step) ? step.statements : step) this.#sql.all(statement);
+    const count = (steps: Steps, done = 0): number => done + this.#dueOf(steps, done).length;
+    const { steps, format, capabilities } = this.#stored;
+    const counts = { ...capabilities };
+    for (const [name, own] of Object.entries(this.#capabilities)) counts[name] = count(own, counts[name]);
+    const stored: StoredTables = { steps: count(this.#steps, steps), format };
+    if (Object.keys(counts).length > 0) stored.capabilities = counts;
     writeMeta(this.#sql, "tables", JSON.stringify(stored));
     this.#stored = stored;
   }

@@ -3,7 +3,12 @@ import { expect, test } from "vitest";
 import type { Stamp } from "../../../src/coordinator/kernel/formats.ts";
 import { META_TABLE, readMeta, writeMeta } from "../../../src/coordinator/kernel/meta.ts";
 import { ok, type Result } from "../../../src/coordinator/kernel/refusal.ts";
-import { Tables, UnknownTables, type Steps } from "../../../src/coordinator/kernel/tables.ts";
+import {
+  Tables,
+  UnknownTables,
+  type Steps,
+  type StepsByCapability,
+} from "../../../src/coordinator/kernel/tables.ts";
 import { NodeSql } from "../../support/node-sql.ts";
 import { VirtualClock } from "../../support/virtual-clock.ts";
 
@@ -16,8 +21,8 @@ class Stored {
   readonly clock = new VirtualClock();
 
   /** Starts the object with code that speaks a format. */
-  start(steps: Steps, speaks = 1): Tables {
-    return new Tables({ sql: this.sql, clock: this.clock, speaks }, steps);
+  start(steps: Steps, speaks = 1, capabilities: StepsByCapability = {}): Tables {
+    return new Tables({ sql: this.sql, clock: this.clock, speaks }, steps, capabilities);
   }
 
   get rows(): number[] {
@@ -45,7 +50,7 @@ test("[M5] tables are made by the steps that are new, and a step that fails leav
   stored.start([one]);
   expect(stored.rows).toEqual([1]);
   expect(() => stored.start([one, two, ["INSERT INTO one VALUES (4)", "no statement"]])).toThrow();
-  expect(stored.rows).toEqual([1, 2, 3]);
+  expect(stored.rows).toEqual([1]);
   stored.start([one, two, ["INSERT INTO one VALUES (5)"]]);
   expect(stored.rows).toEqual([1, 2, 3, 5]);
   expect(stored.tables).toEqual({ steps: 3, format: 1 });
@@ -57,6 +62,17 @@ test("[M5] code of the format before works with tables that have more steps than
   stored.start([one]);
   expect(stored.rows).toEqual([1, 2, 3]);
   expect(stored.tables).toEqual({ steps: 2, format: 1 });
+});
+
+test("[M5] each capability has steps of its own, and one that was taken out loses none", () => {
+  const stored = new Stored();
+  const added = [["CREATE TABLE IF NOT EXISTS added (n INTEGER) STRICT"], ["INSERT INTO one VALUES (6)"]];
+  stored.start([one], 1, { added });
+  stored.start([one], 1, { added, other: [["INSERT INTO one VALUES (7)"]] });
+  stored.start([one, two]);
+  stored.start([one, two], 1, { added });
+  expect(stored.rows).toEqual([1, 6, 7, 2, 3]);
+  expect(stored.tables).toEqual({ steps: 2, format: 1, capabilities: { added: 2, other: 1 } });
 });
 
 test("[M5] a step that waits for a format is carried out when that is in force, then the next", async () => {
