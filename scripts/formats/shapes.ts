@@ -15,7 +15,7 @@ import type { StoredOp } from "../../src/coordinator/kernel/ledger/payload.ts";
 import type { Applied } from "../../src/coordinator/kernel/ledger/store.ts";
 import type { TransferRecord } from "../../src/coordinator/capabilities/transfer/ledger-store.ts";
 import type { SeenContradictions, StoredRemoval, Told } from "../../src/coordinator/kernel/messages.ts";
-import { directoryMethods, ledgerMethods, shardMethods } from "../../src/coordinator/kernel/methods.ts";
+import * as kinds from "../../src/coordinator/capabilities/index.ts";
 import type { OperationSet } from "../../src/coordinator/capabilities/operations/operations.ts";
 import type { StoredScrub } from "../../src/coordinator/capabilities/scrub/scrub.ts";
 import type { StoredGrowth as SourceGrowth } from "../../src/coordinator/capabilities/growth/source.ts";
@@ -37,9 +37,9 @@ interface Shape<Value> {
 const shape = <Value>(): Shape<Value> => ({});
 
 export const shapes = {
-  ledger: ledgerMethods,
-  shard: shardMethods,
-  directory: directoryMethods,
+  ledger: kinds.ledger.methods,
+  shard: kinds.shard.methods,
+  directory: kinds.directory.methods,
   everyMessage: { stamp: shape<Stamp>() },
   everyAnswer: { told: shape<Told>() },
   signed: { key: shape<KeyPayload>(), consoleSession: shape<ConsoleSession>() },

@@ -1,12 +1,8 @@
 import { HOLDS } from "./holds.ts";
 import { DatabaseSync } from "node:sqlite";
 import { Directory } from "../../src/coordinator/kernel/directory/directory.ts";
-import {
-  directoryMethods,
-  ledgerMethods,
-  type Peers,
-  shardMethods,
-} from "../../src/coordinator/kernel/methods.ts";
+import * as kinds from "../../src/coordinator/capabilities/index.ts";
+import type { Peers } from "../../src/coordinator/kernel/methods.ts";
 import { Ledger } from "../../src/coordinator/kernel/ledger/ledger.ts";
 import { defaultLimits, type Limits } from "../../src/common/limits.ts";
 import type { Envelope, OperatorCall } from "../../src/coordinator/kernel/messages.ts";
@@ -99,7 +95,10 @@ export class Cluster {
     // Decisions are sent at once, so that a test can count messages without letting time pass.
     this.limits = { ...defaultLimits, decisionWaitMs: 0, ...limits };
     this.envelope = { ...STAMP, placement: placementOf(shards), operator };
-    this.directory = new Node("directory", (node) => new Directory(this.#ports(node), this.limits));
+    this.directory = new Node(
+      "directory",
+      (node) => new Directory(this.#ports(node), this.limits, kinds.directory.halves),
+    );
   }
 
   static async start({
@@ -125,7 +124,8 @@ export class Cluster {
     if (node === undefined) {
       node = new Node(
         `ledger ${cell}`,
-        (self: Node<Ledger>) => new Ledger(cell, this.#ports(self), this.limits, this.#peers(self.name)),
+        (self: Node<Ledger>) =>
+          new Ledger(cell, this.#ports(self), this.limits, this.#peers(self.name), kinds.ledger.halves),
       );
       this.#ledgers.set(cell, node);
     }
@@ -137,7 +137,8 @@ export class Cluster {
     if (node === undefined) {
       node = new Node(
         `shard ${index}`,
-        (self: Node<Shard>) => new Shard(index, this.#ports(self), this.limits, this.#peers(self.name)),
+        (self: Node<Shard>) =>
+          new Shard(index, this.#ports(self), this.limits, this.#peers(self.name), kinds.shard.halves),
       );
       this.#shards.set(index, node);
     }
@@ -232,9 +233,9 @@ export class Cluster {
     const sent = <List extends MethodList>(methods: List, to: Receiver): Calls<List> =>
       callsOf(methods, (method, message) => this.#send(from, to, method, message));
     return {
-      ledger: (cell) => sent(ledgerMethods, this.ledger(cell)),
-      shard: (index) => sent(shardMethods, this.shard(index)),
-      directory: () => sent(directoryMethods, this.directory),
+      ledger: (cell) => sent(kinds.ledger.methods, this.ledger(cell)),
+      shard: (index) => sent(kinds.shard.methods, this.shard(index)),
+      directory: () => sent(kinds.directory.methods, this.directory),
     };
   }
 

@@ -15,7 +15,7 @@ import type { Envelope, Told } from "./messages.ts";
 export type Level = "unplaced" | "always" | "peer" | "call" | "read" | "whole";
 
 /** A method of an object, as its list declares it. */
-export interface Method<Message extends Envelope, Value> {
+export interface Method<Message extends Envelope, Value> extends Checks<Message> {
   readonly level: Level;
   /** Whether its answers also tell how far the object has got in its history (H2). */
   readonly tells: boolean;
@@ -23,30 +23,54 @@ export interface Method<Message extends Envelope, Value> {
   readonly types?: { message: Message; value: Value };
 }
 
+/** What else the checks of a method need to know. */
+interface Checks<Message extends Envelope> {
+  /** Names the sender of a message, for the log of a loss that it shows (H4). */
+  sender?(message: Message): string;
+  /** Whether a call of the level `call` has a key of the ledger's own cell. Undefined: always. */
+  isOfOwnCell?(message: Message): boolean;
+  /** The method admits a message itself, because it may have another placement than the object. */
+  readonly admits?: true;
+}
+
 /** The methods of an object, by name. What an instance has besides them cannot be called. */
 export type MethodList = Readonly<Record<string, Method<Envelope, unknown>>>;
 
 /** Declares a method that the Worker or the cron calls. */
-export const method = <Message extends Envelope, Value>(level: Level): Method<Message, Value> => ({
-  level,
-  tells: true,
-});
+export const method = <Message extends Envelope, Value>(
+  level: Level,
+  checks: Checks<Message> = {},
+): Method<Message, Value> => ({ level, tells: true, ...checks });
 
 /**
  * Declares a method that only other objects call. Their messages carry points themselves, if they compare
  * any (H5).
  */
-export const peerMethod = <Message extends Envelope, Value>(level: Level): Method<Message, Value> => ({
-  level,
-  tells: false,
-});
+export const peerMethod = <Message extends Envelope, Value>(
+  level: Level,
+  checks: Checks<Message> = {},
+): Method<Message, Value> => ({ level, tells: false, ...checks });
 
 /** The calls of an object, one for each method in its list. */
 export type Calls<List extends MethodList> = {
-  readonly [Name in keyof List]: List[Name] extends Method<infer Message, infer Value>
+  [Name in keyof List]: List[Name] extends Method<infer Message, infer Value>
     ? (message: Message) => Promise<Result<Value> & Told>
     : never;
 };
+
+/** What carries out the methods of a list, after their checks. */
+export type Handlers<List extends MethodList> = {
+  readonly [Name in keyof List]: List[Name] extends Method<infer Message, infer Value>
+    ? Handler<Message, Value>
+    : never;
+};
+
+/**
+ * The compiler compares the parameters of methods both ways, so that a half of certain messages is a `Half`.
+ */
+type Handler<Message, Value> = {
+  carryOut(message: Message): Result<Value> | Promise<Result<Value>>;
+}["carryOut"];
 
 /** Defines the methods of a list on a prototype. Workers RPC serves nothing that only an instance has. */
 export function defineMethods<T extends object>(

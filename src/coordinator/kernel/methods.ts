@@ -9,28 +9,33 @@ import type * as metrics from "./metrics/messages.ts";
 import type { BeginOperation, EndOperation, EndRestore } from "../capabilities/operations/messages.ts";
 import type { Operation, OperationSet } from "../capabilities/operations/operations.ts";
 import type { ReportedStatus } from "../capabilities/status/status.ts";
+import type { TransferParty } from "../capabilities/transfer/range.ts";
 import type * as transfers from "../capabilities/transfer/messages.ts";
 
 // The methods of each object. Its Durable Object class, its stubs, the host in Node, the names in traces and
 // the simulator follow from its list.
 
+/** The key of a transfer's source is checked by its own ledger, which the Worker has asked before (Y7). */
+const ofParty = { isOfOwnCell: ({ party }: { party: TransferParty }) => party === "to" };
+
 export const ledgerMethods = {
   begin: method<messages.BeginRequest, messages.BeginAnswer>("call"),
   giveUp: method<messages.GiveUp, null>("peer"),
   decide: method<messages.DecideRequest, messages.PlacedLease>("call"),
-  renew: method<messages.RenewRequest, messages.Lease>("call"),
   getLease: method<messages.LeaseRequest, messages.Lease>("call"),
   listLeases: method<messages.ListLeasesRequest, messages.LeasePage>("call"),
   authorize: method<messages.Authorize, null>("call"),
   endRead: method<messages.EndRead, null>("peer"),
-  prepareTransfer: method<transfers.PrepareTransfer, transfers.Transfer>("call"),
-  acceptTransfer: method<transfers.TransferCall, transfers.Transfer>("call"),
-  reportTransfer: method<transfers.ReportTransfer, transfers.Transfer>("call"),
-  decideTransfer: method<transfers.DecideTransfer, transfers.Transfer>("call"),
-  getTransfer: method<transfers.TransferCall, transfers.Transfer>("call"),
-  listTransfers: method<transfers.ListTransfers, transfers.TransferPage>("call"),
-  inquire: peerMethod<messages.Inquiry, messages.InquiryAnswer>("read"),
-  pull: method<messages.Pull, messages.PullAnswer>("peer"),
+  prepareTransfer: method<transfers.PrepareTransfer, transfers.Transfer>("call", ofParty),
+  acceptTransfer: method<transfers.TransferCall, transfers.Transfer>("call", ofParty),
+  reportTransfer: method<transfers.ReportTransfer, transfers.Transfer>("call", ofParty),
+  decideTransfer: method<transfers.DecideTransfer, transfers.Transfer>("call", ofParty),
+  getTransfer: method<transfers.TransferCall, transfers.Transfer>("call", ofParty),
+  listTransfers: method<transfers.ListTransfers, transfers.TransferPage>("call", ofParty),
+  inquire: peerMethod<messages.Inquiry, messages.InquiryAnswer>("read", {
+    sender: ({ shard }) => `shard ${shard}`,
+  }),
+  pull: method<messages.Pull, messages.PullAnswer>("peer", { sender: () => "the cron" }),
   maintain: method<messages.Maintain, messages.MaintainAnswer>("peer"),
   seenShards: method<messages.Envelope, messages.ShardPoints>("peer"),
   status: method<messages.Envelope, messages.CellStatus>("peer"),
@@ -50,8 +55,10 @@ export const ledgerMethods = {
   knowledge: peerMethod<messages.KnowledgeRequest, messages.Knowledge>("always"),
 };
 
+const ofLedger = { sender: ({ cell }: { cell: string }) => `the ledger of cell ${cell}` };
+
 export const shardMethods = {
-  exchange: peerMethod<messages.Exchange, messages.ExchangeAnswer>("peer"),
+  exchange: peerMethod<messages.Exchange, messages.ExchangeAnswer>("peer", ofLedger),
   settle: peerMethod<messages.Settle, messages.SettleAnswer>("peer"),
   wait: peerMethod<messages.WaitForName, messages.WaitAnswer>("peer"),
   leave: peerMethod<messages.LeaveQueue, null>("peer"),
@@ -68,7 +75,7 @@ export const shardMethods = {
   metrics: method<messages.Envelope, metrics.ShardMetrics>("always"),
   scrub: method<messages.ScrubStep, messages.ScrubStatus>("whole"),
   scrubStatus: method<messages.Envelope, messages.ScrubStatus>("always"),
-  checkHolds: peerMethod<messages.CheckHolds, messages.HoldCheck>("read"),
+  checkHolds: peerMethod<messages.CheckHolds, messages.HoldCheck>("read", ofLedger),
   reconcile: method<messages.ReconcileShard, messages.ShardReconciliation>("always"),
   finishReconciliation: method<messages.FinishShard, messages.PartStatus>("always"),
   listHolds: peerMethod<messages.ListHolds, messages.HoldPage>("always"),
@@ -76,9 +83,9 @@ export const shardMethods = {
   countCellClaims: method<messages.CountCellClaims, messages.CellClaimCounts>("whole"),
   findNames: method<messages.FindNames, messages.FoundNames>("whole"),
   planTransfer: method<transfers.PlanTransfer, transfers.TransferPlan>("whole"),
-  growStep: method<growth.GrowthStep, growth.GrowthProgress>("peer"),
+  growStep: method<growth.GrowthStep, growth.GrowthProgress>("peer", { admits: true }),
   growthProgress: method<messages.Envelope, growth.GrowthProgress>("read"),
-  receive: peerMethod<growth.Receive, growth.Received>("unplaced"),
+  receive: peerMethod<growth.Receive, growth.Received>("unplaced", { admits: true }),
 };
 
 export const directoryMethods = {
@@ -86,7 +93,7 @@ export const directoryMethods = {
   growth: method<growth.AskGrowth, growth.Growth | null>("read"),
   startGrowth: method<growth.StartGrowth, growth.Growth>("peer"),
   cutGrowth: method<growth.CutGrowth, growth.Growth>("peer"),
-  confirmCut: method<growth.ConfirmCut, growth.Growth>("peer"),
+  confirmCut: method<growth.ConfirmCut, growth.Growth>("peer", { admits: true }),
   abortGrowth: method<growth.AbortGrowth, null>("peer"),
   finishGrowth: method<growth.FinishGrowth, null>("peer"),
   operations: method<messages.Envelope, OperationSet>("read"),
@@ -117,9 +124,9 @@ export const directoryMethods = {
   reconcile: method<directory.RestoreDirectory, directory.DirectoryReconciliation>("always"),
 };
 
-export type LedgerCalls = Calls<typeof ledgerMethods>;
-export type ShardCalls = Calls<typeof shardMethods>;
-export type DirectoryCalls = Calls<typeof directoryMethods>;
+export interface LedgerCalls extends Calls<typeof ledgerMethods> {}
+export interface ShardCalls extends Calls<typeof shardMethods> {}
+export interface DirectoryCalls extends Calls<typeof directoryMethods> {}
 
 /** The other objects, for an object to call. */
 export interface Peers {

@@ -1,5 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
-import { directoryMethods, ledgerMethods, shardMethods } from "../kernel/methods.ts";
+import * as kinds from "../capabilities/index.ts";
 import { defineMethods } from "../kernel/method.ts";
 import type { Env } from "../env.ts";
 import { makeDirectory, makeLedger, makeShard, type Served } from "./make.ts";
@@ -10,7 +10,7 @@ export class CellLedger extends DurableObject<Env> {
   readonly #ledger: Served;
 
   static {
-    defineMethods<CellLedger>(this.prototype, ledgerMethods, (self, name, message) =>
+    defineMethods<CellLedger>(this.prototype, kinds.ledger.methods, (self, name, message) =>
       self.#ledger.call(name, message),
     );
   }
@@ -30,7 +30,7 @@ export class ClaimShard extends DurableObject<Env> {
   readonly #shard: Served;
 
   static {
-    defineMethods<ClaimShard>(this.prototype, shardMethods, (self, name, message) =>
+    defineMethods<ClaimShard>(this.prototype, kinds.shard.methods, (self, name, message) =>
       self.#shard.call(name, message),
     );
   }
@@ -50,7 +50,7 @@ export class Directory extends DurableObject<Env> {
   readonly #directory: Served;
 
   static {
-    defineMethods<Directory>(this.prototype, directoryMethods, (self, name, message) =>
+    defineMethods<Directory>(this.prototype, kinds.directory.methods, (self, name, message) =>
       self.#directory.call(name, message),
     );
   }

@@ -4,7 +4,8 @@ import type { Stamp } from "../kernel/formats.ts";
 import type { Limits } from "../../common/limits.ts";
 import type { Envelope, Told } from "../kernel/messages.ts";
 import type { MethodList } from "../kernel/method.ts";
-import { directoryMethods, ledgerMethods, shardMethods, type Peers } from "../kernel/methods.ts";
+import * as kinds from "../capabilities/index.ts";
+import type { Peers } from "../kernel/methods.ts";
 import type { Ports } from "../kernel/ports.ts";
 import { refused } from "../kernel/refusal.ts";
 import { Shard } from "../kernel/shard/shard.ts";
@@ -27,19 +28,37 @@ export interface Served {
 export function makeLedger(id: Named, ports: Ports, env: Env): Served {
   const cell = numberInName(id, ports.sql, "cell");
   const ledger = { kind: "ledger", part: ledgerName(cell) } as const;
-  return make(ledger, ledgerMethods, ports, env, (limits, peers) => new Ledger(cell, ports, limits, peers));
+  return make(
+    ledger,
+    kinds.ledger.methods,
+    ports,
+    env,
+    (limits, peers) => new Ledger(cell, ports, limits, peers, kinds.ledger.halves),
+  );
 }
 
 /** Makes the shard whose number the object is named after. */
 export function makeShard(id: Named, ports: Ports, env: Env): Served {
   const index = Number(numberInName(id, ports.sql, "shard"));
   const shard = { kind: "shard", part: shardName(index) } as const;
-  return make(shard, shardMethods, ports, env, (limits, peers) => new Shard(index, ports, limits, peers));
+  return make(
+    shard,
+    kinds.shard.methods,
+    ports,
+    env,
+    (limits, peers) => new Shard(index, ports, limits, peers, kinds.shard.halves),
+  );
 }
 
 export function makeDirectory(ports: Ports, env: Env): Served {
   const directory = { kind: "directory", part: DIRECTORY_NAME } as const;
-  return make(directory, directoryMethods, ports, env, (limits) => new Directory(ports, limits));
+  return make(
+    directory,
+    kinds.directory.methods,
+    ports,
+    env,
+    (limits) => new Directory(ports, limits, kinds.directory.halves),
+  );
 }
 
 interface Core {

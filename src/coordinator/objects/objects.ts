@@ -1,13 +1,7 @@
 import type { Config } from "../config.ts";
 import { defineMethods, type Calls, type MethodList } from "../kernel/method.ts";
-import {
-  directoryMethods,
-  ledgerMethods,
-  shardMethods,
-  type DirectoryCalls,
-  type LedgerCalls,
-  type ShardCalls,
-} from "../kernel/methods.ts";
+import * as kinds from "../capabilities/index.ts";
+import type { DirectoryCalls, LedgerCalls, ShardCalls } from "../kernel/methods.ts";
 import type { Env } from "../env.ts";
 import type { LocationHint } from "../location-hints.ts";
 import { DIRECTORY_NAME, ledgerName, shardName } from "./identity.ts";
@@ -66,6 +60,6 @@ function senderClass<List extends MethodList>(kind: Call["kind"], methods: List)
   return Sender as unknown as SenderClass<Calls<List>>;
 }
 
-const LedgerSender = senderClass("ledger", ledgerMethods);
-const ShardSender = senderClass("shard", shardMethods);
-const DirectorySender = senderClass("directory", directoryMethods);
+const LedgerSender = senderClass("ledger", kinds.ledger.methods);
+const ShardSender = senderClass("shard", kinds.shard.methods);
+const DirectorySender = senderClass("directory", kinds.directory.methods);

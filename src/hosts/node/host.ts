@@ -1,12 +1,6 @@
 import { v4 as newUuid } from "uuid";
-import {
-  directoryMethods,
-  type DirectoryCalls,
-  ledgerMethods,
-  type LedgerCalls,
-  shardMethods,
-  type ShardCalls,
-} from "../../coordinator/kernel/methods.ts";
+import * as kinds from "../../coordinator/capabilities/index.ts";
+import type { DirectoryCalls, LedgerCalls, ShardCalls } from "../../coordinator/kernel/methods.ts";
 import type { Ports } from "../../coordinator/kernel/ports.ts";
 import { useSha256 } from "../../common/sha256.ts";
 import type { Env, Namespace } from "../../coordinator/env.ts";
@@ -81,13 +75,13 @@ export class Host {
     this.#d1 = new SqliteD1(options.d1);
     const context = { ...options, alarms: this.#alarms };
     this.#namespaces = {
-      ledgers: new HostedNamespace(context, ledgerMethods, (name, ports, sender) =>
+      ledgers: new HostedNamespace(context, kinds.ledger.methods, (name, ports, sender) =>
         makeLedger({ name }, portsOf(name, ports), this.#envFor(sender)),
       ),
-      shards: new HostedNamespace(context, shardMethods, (name, ports, sender) =>
+      shards: new HostedNamespace(context, kinds.shard.methods, (name, ports, sender) =>
         makeShard({ name }, portsOf(name, ports), this.#envFor(sender)),
       ),
-      directory: new HostedNamespace(context, directoryMethods, (name, ports, sender) =>
+      directory: new HostedNamespace(context, kinds.directory.methods, (name, ports, sender) =>
         makeDirectory(portsOf(name, ports), this.#envFor(sender)),
       ),
     };

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { v4 as newUuid } from "uuid";
 import type { Ports } from "../../../src/coordinator/kernel/ports.ts";
 import { FORMAT } from "../../../src/coordinator/kernel/formats.ts";
-import { directoryMethods, ledgerMethods, shardMethods } from "../../../src/coordinator/kernel/methods.ts";
+import * as kinds from "../../../src/coordinator/capabilities/index.ts";
 import { META_TABLE } from "../../../src/coordinator/kernel/meta.ts";
 import { Host } from "../../../src/hosts/node/host.ts";
 import { MemoryStore } from "../../../src/hosts/node/object-store.ts";
@@ -117,13 +117,13 @@ test("[M9] every object refuses a message in a format that its code does not spe
     d1: new SqliteDatabase(),
   });
   const { CELL_LEDGER, CLAIM_SHARD, DIRECTORY } = host.env;
-  const objects = [
-    [CELL_LEDGER.getByName("cell-1"), ledgerMethods],
-    [CLAIM_SHARD.getByName("shard-0"), shardMethods],
-    [DIRECTORY.getByName("directory"), directoryMethods],
+  const stubs = [
+    [CELL_LEDGER.getByName("cell-1"), kinds.ledger.methods],
+    [CLAIM_SHARD.getByName("shard-0"), kinds.shard.methods],
+    [DIRECTORY.getByName("directory"), kinds.directory.methods],
   ] as const;
   const message = { ...STAMP, format: FORMAT + 1, placement: "" };
-  for (const [stub, methods] of objects)
+  for (const [stub, methods] of stubs)
     for (const method of Object.keys(methods)) {
       const answer = await (stub as unknown as Record<string, (sent: object) => Promise<object>>)[method]?.(
         message,

@@ -93,8 +93,8 @@ export const bugs: Record<string, Bug> = {
     "M9",
     ["I58"],
     "src/coordinator/kernel/tables.ts",
-    "Math.max(format, oldestFormat(speaks))",
-    "Math.max(format, speaks)",
+    "Math.max(stored.format, oldestFormat(speaks))",
+    "Math.max(stored.format, speaks)",
   ),
   "the Worker starts with the newest format that its code speaks": one(
     "M9",
@@ -121,15 +121,16 @@ export const bugs: Record<string, Bug> = {
     "M5",
     ["I58"],
     "src/coordinator/kernel/tables.ts",
-    "next !== undefined && (!isLate(next) || next.format <= this.#stored.format)",
-    "next !== undefined",
+    "isLate(step) && step.format > this.#stored.format",
+    "isLate(step) && step.format < 0",
   ),
   "the steps that waited for a format are left out": one(
     "M5",
     ["I58"],
     "src/coordinator/kernel/tables.ts",
-    "this.#write({ ...this.#stored, format }); while (this.#isDue) this.#carryOutNext();",
-    "this.#write({ ...this.#stored, format });",
+    "this.#stored = { ...this.#stored, format }; this.#carryOut();",
+    "this.#stored = { ...this.#stored, format }; " +
+      'writeMeta(this.#sql, "tables", JSON.stringify(this.#stored));',
   ),
   // Operations
   "a restore starts beside a growth": one(
@@ -179,8 +180,8 @@ export const bugs: Record<string, Bug> = {
       },
       {
         file: "src/coordinator/kernel/shard/shard.ts",
-        find: "const late = this.#part.placementGuard.refuseOutdated(message) ?? this.#part.history.refusal;",
-        put: "const late = this.#part.history.refusal;",
+        find: "const late = placementGuard.refuseOutdated(message) ?? history.refusal;",
+        put: "const late = history.refusal;",
       },
     ],
   },
@@ -329,7 +330,7 @@ export const bugs: Record<string, Bug> = {
   "a shard lists names before it has deleted those that have moved": one(
     "G8",
     ["I12", "I21", "I22", "I45"],
-    "src/coordinator/kernel/shard/shard.ts",
+    "src/coordinator/capabilities/growth/residence.ts",
     "return this.#part.target.isWhole && this.#part.source.isWhole;",
     "return this.#part.target.isWhole;",
   ),
@@ -573,8 +574,8 @@ export const bugs: Record<string, Bug> = {
     "Y5",
     ["I51"],
     "src/coordinator/kernel/shard/shard.ts",
-    "[...done.flatMap((part) => part.unapplied), ...this.#movingOf(message)]",
-    "done.flatMap((part) => part.unapplied)",
+    "[...done.flatMap((each) => each.unapplied), ...movingOf(part, message)]",
+    "done.flatMap((each) => each.unapplied)",
   ),
   "a moved claim is not kept": one(
     "K1",
@@ -588,7 +589,7 @@ export const bugs: Record<string, Bug> = {
     "O1",
     ["I33"],
     "src/coordinator/kernel/ledger/ledger.ts",
-    "if (message.state !== before) this.#auditState(message, before);",
+    "if (message.state !== before) auditState(part, message, before);",
     "",
   ),
   "an operator's decision has no audit entry": one(
@@ -602,8 +603,8 @@ export const bugs: Record<string, Bug> = {
     "O1",
     ["I33"],
     "src/coordinator/kernel/ledger/ledger.ts",
-    "if (message.state !== before) this.#auditState",
-    "this.#auditState",
+    "if (message.state !== before) auditState",
+    "auditState",
   ),
   "a ledger drops all of its audit entries once some were copied": one(
     "O2",
@@ -665,9 +666,9 @@ export const bugs: Record<string, Bug> = {
   "the change feed tells what is not durable": one(
     "F4",
     ["I44"],
-    "src/coordinator/kernel/shard/shard.ts",
-    'this.#part.counters.add("changeReads"); return this.#read(',
-    'this.#part.counters.add("changeReads"); return this.#answer(',
+    "src/coordinator/kernel/methods.ts",
+    'listChanges: method<messages.ChangesRequest, messages.ChangesPage>("read")',
+    'listChanges: method<messages.ChangesRequest, messages.ChangesPage>("peer")',
   ),
   "an incomplete log is told as if it were complete": one(
     "F4",
@@ -967,7 +968,7 @@ export const bugs: Record<string, Bug> = {
     "X5",
     ["I37", "I38"],
     "src/coordinator/kernel/ledger/ledger.ts",
-    'if (message.isRemoved === true && this.#part.store.cellState() !== "REMOVED") {',
+    'if (message.isRemoved === true && part.store.cellState() !== "REMOVED") {',
     "if (message.isRemoved === false) {",
   ),
   "a reconciled ledger does not take over the removal": one(
@@ -1043,7 +1044,7 @@ export const bugs: Record<string, Bug> = {
     // The pause is longer than in reality, because few lookups have a change between their turns.
     "isSettled && isHere[index] === true),\n" +
       "position: await new Promise<number>((resume) => " +
-      "void this.#part.ports.clock.after(100, () => resume(this.#part.log.position))),",
+      "void part.ports.clock.after(100, () => resume(part.log.position))),",
   ),
   "a router keeps what is not settled": {
     breaks: "Q2",
@@ -1307,7 +1308,7 @@ export const bugs: Record<string, Bug> = {
     "A2",
     ["I17"],
     "src/coordinator/kernel/ledger/ledger.ts",
-    'message.stateVersion === this.#part.store.number("cell_state_version")',
+    'message.stateVersion === part.store.number("cell_state_version")',
     "message.stateVersion >= 0",
   ),
   // Going back in time
@@ -1321,7 +1322,7 @@ export const bugs: Record<string, Bug> = {
   "a part tells points that are not durable": one(
     "H2",
     ["I24"],
-    "src/coordinator/kernel/ledger/ledger.ts",
+    "src/coordinator/kernel/ledger/part.ts",
     "() => history.raise(),",
     "() => (history.raise(), history.madeDurable(positions.last)),",
   ),
@@ -1350,8 +1351,8 @@ export const bugs: Record<string, Bug> = {
     "H2",
     ["I24"],
     "src/coordinator/kernel/ledger/ledger.ts",
-    "this.#part.links.learn(message.shards);",
-    "this.#part.links.learn({});",
+    "links.learn(message.shards);",
+    "links.learn({});",
   ),
   "the cron does not tell ledgers what D1 has seen of them": one(
     "H2",
@@ -1371,7 +1372,7 @@ export const bugs: Record<string, Bug> = {
     "H1",
     ["I24"],
     "src/coordinator/kernel/ledger/ledger.ts",
-    "this.#part.store.takePosition(this.#part.positions, this.#part.ports.clock.now());",
+    "part.store.takePosition(part.positions, part.ports.clock.now());",
     "",
   ),
   "a shard stores no point of a ledger that answered an inquiry": one(
@@ -1405,7 +1406,7 @@ export const bugs: Record<string, Bug> = {
   "a new instance of the directory raises no incarnation": one(
     "H1",
     ["I26"],
-    "src/coordinator/kernel/directory/directory.ts",
+    "src/coordinator/kernel/directory/part.ts",
     "if (store.storePosition()) history.raise();",
     "if (store.storePosition() && history.incarnation === 0) history.raise();",
   ),
@@ -1497,9 +1498,8 @@ export const bugs: Record<string, Bug> = {
     "L7",
     ["I24"],
     "src/coordinator/kernel/ledger/ledger.ts",
-    "unfit() ?? this.#part.history.refuse(message.seen, sender)",
-    "unfit() ?? " +
-      "this.#part.history.refuse(sender === `cell ${this.#part.cell}` ? null : message.seen, sender)",
+    "history.refuse(message.seen, isCall ?",
+    "history.refuse(isCall ? null : message.seen, isCall ?",
   ),
   "answers to a cell have no point": one(
     "L7",
@@ -1519,8 +1519,8 @@ export const bugs: Record<string, Bug> = {
     "H4",
     ["I24"],
     "src/coordinator/kernel/shard/shard.ts",
-    "weight: weightOf(part, weigh),",
-    "evenIfStopped: true, weight: weightOf(part, weigh),",
+    "weight: weightOf(each, weigh),",
+    "evenIfStopped: true, weight: weightOf(each, weigh),",
   ),
   "a ledger makes a decision that waited while it noticed its loss": one(
     "H4",
@@ -1563,7 +1563,7 @@ export const bugs: Record<string, Bug> = {
     "B8",
     ["I9"],
     "src/coordinator/kernel/ledger/ledger.ts",
-    "await this.#part.ports.sql.flush(); return ok({ verdicts,",
+    "await part.ports.sql.flush(); return ok({ verdicts,",
     "return ok({ verdicts,",
   ),
   "a failed write counts as a refusal": {
@@ -1777,7 +1777,7 @@ export const bugs: Record<string, Bug> = {
     "src/coordinator/kernel/directory/directory.ts",
     "if (placement === undefined) return refused(",
     `if (placement === undefined)
-      void this.#part.commits.submit("add_cell", () => this.#part.store.setPlacement(message.placement));
+      void part.commits.submit("add_cell", () => part.store.setPlacement(message.placement));
     if (placement === undefined) return refused(`,
   ),
   "a newcomer passes the queue for slots": one(

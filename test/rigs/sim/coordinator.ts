@@ -1,10 +1,6 @@
 import { Directory } from "../../../src/coordinator/kernel/directory/directory.ts";
-import {
-  directoryMethods,
-  ledgerMethods,
-  type Peers,
-  shardMethods,
-} from "../../../src/coordinator/kernel/methods.ts";
+import * as kinds from "../../../src/coordinator/capabilities/index.ts";
+import type { Peers } from "../../../src/coordinator/kernel/methods.ts";
 import { Ledger } from "../../../src/coordinator/kernel/ledger/ledger.ts";
 import { defaultLimits, type Limits } from "../../../src/common/limits.ts";
 import { refused, type Result } from "../../../src/coordinator/kernel/refusal.ts";
@@ -102,13 +98,13 @@ export class Coordinator {
           network.send(self, part, method, { ...message, ...stampOf(self) }),
         );
       return {
-        ledger: (cell) => sent(ledgerMethods, this.ledger(cell)),
-        shard: (index) => sent(shardMethods, this.shard(index)),
-        directory: () => sent(directoryMethods, this.directory),
+        ledger: (cell) => sent(kinds.ledger.methods, this.ledger(cell)),
+        shard: (index) => sent(kinds.shard.methods, this.shard(index)),
+        directory: () => sent(kinds.directory.methods, this.directory),
       };
     };
     this.directory = new Part("directory", this.speaks, context, (ports) =>
-      served(() => new Directory(ports, limits), directoryMethods),
+      served(() => new Directory(ports, limits, kinds.directory.halves), kinds.directory.methods),
     );
     const count = Math.max(settings.shards, ...(settings.growth?.to ?? []));
     this.#newShard = (index) => {
@@ -119,14 +115,20 @@ export class Coordinator {
           this.held.set(shard, log.held);
           return log;
         };
-        return served(() => new Shard(index, ports, limits, peersOf(self), logOf), shardMethods);
+        return served(
+          () => new Shard(index, ports, limits, peersOf(self), kinds.shard.halves, logOf),
+          kinds.shard.methods,
+        );
       });
       return shard;
     };
     this.allShards = Array.from({ length: count }, (_, index) => this.#newShard(index));
     for (let cell = 1; cell <= settings.cells; cell += 1) {
       const part = new Part(`ledger ${cell}`, this.speaks, context, (ports, self) =>
-        served(() => new Ledger(String(cell), ports, limits, peersOf(self)), ledgerMethods),
+        served(
+          () => new Ledger(String(cell), ports, limits, peersOf(self), kinds.ledger.halves),
+          kinds.ledger.methods,
+        ),
       );
       this.ledgers.set(String(cell), part);
     }

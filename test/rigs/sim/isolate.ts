@@ -1,6 +1,6 @@
 import type { TypeSet } from "../../../src/coordinator/kernel/directory/messages.ts";
 import { ok, type Result } from "../../../src/coordinator/kernel/refusal.ts";
-import { directoryMethods, ledgerMethods, shardMethods } from "../../../src/coordinator/kernel/methods.ts";
+import * as kinds from "../../../src/coordinator/capabilities/index.ts";
 import type { Envelope } from "../../../src/coordinator/kernel/messages.ts";
 import type { MethodList } from "../../../src/coordinator/kernel/method.ts";
 import { TypesCopy } from "../../../src/coordinator/capabilities/types/edge/types-copy.ts";
@@ -14,7 +14,11 @@ import type { Network } from "./network.ts";
 import type { Part } from "./part.ts";
 import type { Owner } from "./scheduler.ts";
 
-const METHODS = { ledger: ledgerMethods, shard: shardMethods, directory: directoryMethods };
+const METHODS = {
+  ledger: kinds.ledger.methods,
+  shard: kinds.shard.methods,
+  directory: kinds.directory.methods,
+};
 
 /**
  * An isolate of the Worker. It adds what it has seen to calls (H2), and has a copy of the set of types. All

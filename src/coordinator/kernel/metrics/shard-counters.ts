@@ -1,6 +1,6 @@
 import type { ShardMetrics } from "./messages.ts";
 
-type Counted =
+export type Counted =
   | "exchanges"
   | "settles"
   | "waits"

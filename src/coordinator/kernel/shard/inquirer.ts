@@ -59,7 +59,7 @@ interface Needs {
   readonly placementGuard: PlacementGuard;
   readonly commits: GroupCommit;
   readonly peers: Pick<Peers, "ledger">;
-  readonly serves: (key: BucketKey) => boolean;
+  readonly residence: { serves(key: BucketKey): boolean };
   readonly index: number;
 }
 
@@ -97,7 +97,7 @@ export class Inquirer {
   async inquire(asked: readonly AskedHold[], traces?: Traces): Promise<Map<string, Verdict>> {
     const verdicts = new Map<string, Verdict>(asked.map((hold) => [executionKey(hold), "unknown"]));
     // Other shards ask about what they serve. A range hold is of this shard.
-    const served = asked.filter((hold) => isRange(hold) || this.#part.serves(keyOf(hold)));
+    const served = asked.filter((hold) => isRange(hold) || this.#part.residence.serves(keyOf(hold)));
     const byCell = Map.groupBy(served, ({ cell }) => cell);
     await fanOut([...byCell], this.#part.limits.fanOut, async ([cell, holds]) => {
       const answers = await this.#queue.ask(cell, holds, traces);
@@ -174,7 +174,7 @@ export class Inquirer {
       const bucket = bucketText(asked.bucket_type, asked.canonical);
       const hold = found.get(bucket);
       if (hold === undefined || executionKey(hold) !== executionKey(asked)) continue;
-      if (!this.#part.serves(keyOf(hold))) continue;
+      if (!this.#part.residence.serves(keyOf(hold))) continue;
       const as = endedAs(verdicts.get(executionKey(hold)));
       if (as === undefined) continue;
       found.delete(bucket);
@@ -200,7 +200,7 @@ export class Inquirer {
     const executions = new Set(granted.map(executionKey));
     await this.#part.commits.submit("clear", () => {
       for (const hold of this.#part.store.holdsOn(granted.map(keyOf)).values())
-        if (this.#part.serves(keyOf(hold)) && executions.has(executionKey(hold)))
+        if (this.#part.residence.serves(keyOf(hold)) && executions.has(executionKey(hold)))
           this.#part.log.changes.noteGranted(hold);
     });
   }

@@ -109,12 +109,13 @@ class Names {
   /** From now on, the answers to inquiries arrive 40 ms after the ledger has written them. */
   delayAnswers(): void {
     const ledger = this.c.ledger("1").object;
-    const inquire = ledger.inquire.bind(ledger);
-    ledger.inquire = async (message) => {
+    const { inquire } = ledger;
+    const delayed: typeof inquire = async (message) => {
       const answer = await inquire(message);
       await new Promise<void>((arrive) => this.c.clock.after(40, arrive));
       return answer;
     };
+    Object.assign(ledger, { inquire: delayed });
   }
 
   inquiries(): number {

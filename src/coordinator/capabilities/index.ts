@@ -1,0 +1,42 @@
+/** What runs in objects: the kernel and the capabilities. */
+import type { Capability, DirectoryHalf, LedgerHalf, ShardHalf } from "../kernel/capability.ts";
+import type { Method, MethodList } from "../kernel/method.ts";
+import type { Envelope } from "../kernel/messages.ts";
+import * as kernel from "../kernel/methods.ts";
+import { renewals } from "./renewals/index.ts";
+
+/** Their order is that of their hooks. */
+const capabilities = [renewals] as const satisfies readonly Capability[];
+
+interface HalfOf {
+  ledger: LedgerHalf;
+  shard: ShardHalf;
+  directory: DirectoryHalf;
+}
+
+type Each = (typeof capabilities)[number];
+
+/** The methods that capabilities add, as the parameter of a function, because an intersection follows from that. */
+type Taking<Kind extends keyof HalfOf, One = Each> =
+  One extends Record<Kind, { methods: infer List }> ? (list: List) => void : never;
+type Added<Kind extends keyof HalfOf> = Taking<Kind> extends (list: infer List) => void ? List : never;
+
+/** All methods of one kind of object, and what the capabilities add to it. */
+function compose<Kind extends keyof HalfOf, List extends MethodList>(kind: Kind, own: List) {
+  const halves: Record<string, HalfOf[Kind]> = {};
+  const methods: Record<string, Method<Envelope, unknown>> = { ...own };
+  for (const capability of capabilities as readonly Capability[]) {
+    const half = capability[kind] as HalfOf[Kind] | undefined;
+    if (half === undefined) continue;
+    halves[capability.name] = half;
+    for (const [name, method] of Object.entries(half.methods)) {
+      if (name in methods) throw new TypeError(`a ${kind} has two methods with the name ${name}`);
+      methods[name] = method;
+    }
+  }
+  return { methods: methods as List & Added<Kind>, halves };
+}
+
+export const ledger = compose("ledger", kernel.ledgerMethods);
+export const shard = compose("shard", kernel.shardMethods);
+export const directory = compose("directory", kernel.directoryMethods);

@@ -1,0 +1,21 @@
+import type { Capability, LedgerHalf } from "../../kernel/capability.ts";
+import type { Lease, RenewRequest } from "../../kernel/messages.ts";
+import { method, type Calls } from "../../kernel/method.ts";
+import { Renewals } from "./ledger.ts";
+
+const methods = { renew: method<RenewRequest, Lease>("call") };
+
+declare module "../../kernel/methods.ts" {
+  interface LedgerCalls extends Calls<typeof methods> {}
+}
+
+const ledger: LedgerHalf<typeof methods> = {
+  methods,
+  make: ({ ports, store, positions, history }) => {
+    const renewals = new Renewals(ports, store, positions, history);
+    return { handlers: { renew: (request) => renewals.renew(request) } };
+  },
+};
+
+/** A cell says that it still works on a lease (C8). */
+export const renewals = { name: "renewals", ledger } as const satisfies Capability;

@@ -1,0 +1,91 @@
+import type { OperatorCall } from "../messages.ts";
+import { type Envelope, type HistoryPoint } from "../messages.ts";
+import { type Refusal, type Result } from "../refusal.ts";
+import { shardsOf } from "../placement.ts";
+import { placementMismatch } from "../placement-guard.ts";
+import type { WritePoint } from "../write-points.ts";
+import type { DirectoryPart } from "./part.ts";
+
+/** The positions of what D1 has copies of, read before the message was sent. */
+interface CopiedPositions {
+  /** Of the set of types (T6). */
+  copiedAt?: number;
+  /** Of the growth (G2). */
+  growthCopiedAt?: number;
+}
+
+/** Carries out an operator's change, if there is room for its audit entry (O3). */
+export function operate<T>(
+  part: DirectoryPart,
+  point: WritePoint,
+  message: OperatorCall,
+  work: () => Result<T>,
+): Promise<Result<T>> {
+  return change(part, point, message, () => {
+    const full = part.audit.refusal;
+    return full === undefined ? work() : { ok: false, refusal: full };
+  });
+}
+
+/** Carries out a change in a transaction. */
+export function change<T>(
+  part: DirectoryPart,
+  point: WritePoint,
+  message: Envelope,
+  work: () => Result<T>,
+): Promise<Result<T>> {
+  return part.commits.submit(point, () => {
+    // Another first cell may have been registered during the wait, with another placement (M1, P2).
+    const refusal = refusePlacement(part, message);
+    return refusal === undefined ? work() : { ok: false, refusal };
+  });
+}
+
+/**
+ * Returns why a message is refused that does not fit, or whose sender has seen more than this directory
+ * has. A loss is durable before anybody is told of it (H4). It comes before a placement that does not fit,
+ * because a directory that went back may have an older one than its callers (G2).
+ */
+export async function refusalOf(
+  part: DirectoryPart,
+  message: Envelope & CopiedPositions,
+): Promise<Refusal | undefined> {
+  const refusal =
+    part.history.refuse(message.seen, "a caller") ??
+    refuseOlderTypes(part, message) ??
+    refuseOlderGrowth(part, message) ??
+    refusePlacement(part, message);
+  if (part.history.isLost) await part.ports.sql.flush();
+  return refusal;
+}
+
+/** D1 only gets sets that were durable here, so a set that is older than its copy is from before a loss. */
+function refuseOlderTypes(part: DirectoryPart, { copiedAt = 0 }: CopiedPositions): Refusal | undefined {
+  return copiedAt > part.store.types.position
+    ? part.history.refuseBehind("the copy of the types in D1")
+    : undefined;
+}
+
+/** D1 only gets growths that were durable here (G2). */
+function refuseOlderGrowth(
+  part: DirectoryPart,
+  { growthCopiedAt = 0 }: CopiedPositions,
+): Refusal | undefined {
+  return growthCopiedAt > part.store.growthPosition
+    ? part.history.refuseBehind("the copy of the growth in D1")
+    : undefined;
+}
+
+/** Until the first cell is registered, no placement is fixed, and all fit (P2). */
+export function refusePlacement(part: DirectoryPart, { placement }: Envelope): Refusal | undefined {
+  const kept = part.store.placement;
+  return kept === undefined || kept === placement ? undefined : placementMismatch(kept, placement);
+}
+
+export function hasFewerShards(part: DirectoryPart, { placement }: Envelope): boolean {
+  const kept = part.store.placement;
+  return kept !== undefined && shardsOf(kept) < shardsOf(placement);
+}
+
+export const pointOfRows = ({ history, store }: DirectoryPart): HistoryPoint | null =>
+  history.pointOfRows(store.position) ?? null;

@@ -1,0 +1,51 @@
+import { Audit } from "../../capabilities/audit/audit.ts";
+import { GroupCommit } from "../group-commit.ts";
+import type { Limits } from "../../../common/limits.ts";
+import { History } from "../history.ts";
+import { Tables } from "../tables.ts";
+import type { DirectoryMetrics } from "../metrics/messages.ts";
+import type { Ports } from "../ports.ts";
+import { DirectoryReconciler } from "../../capabilities/loss/directory.ts";
+import { directorySchema } from "./schema.ts";
+import { DirectoryStore } from "./store.ts";
+import { VerificationSlots } from "../../capabilities/slots/directory.ts";
+import type { HookLists } from "../half.ts";
+import type { StepsByCapability } from "../tables.ts";
+
+/** What capabilities do in the directory besides their methods. */
+export interface DirectoryHooks {
+  metrics?(): Partial<DirectoryMetrics>;
+}
+
+const noDirectoryHooks = (): HookLists<DirectoryHooks> => ({ metrics: [] });
+
+export type DirectoryPart = ReturnType<typeof makePart>;
+
+/** Makes the parts in their order. One that needs a later one does not compile, except in a closure. */
+export function makePart(ports: Ports, limits: Limits, steps: StepsByCapability) {
+  const tables = new Tables(ports, directorySchema, steps);
+  const startedAtMs = ports.clock.now();
+  const store = new DirectoryStore(ports.sql);
+  const history = new History(ports, "the directory", store.position);
+  const commits = new GroupCommit(
+    ports,
+    history,
+    () => {
+      if (store.storePosition()) history.raise();
+    },
+    () => history.madeDurable(store.position),
+  );
+  const audit = new Audit(ports, limits, "the directory");
+  const part = {
+    hooks: noDirectoryHooks(),
+    ports,
+    tables,
+    limits,
+    startedAtMs,
+    store,
+    history,
+    commits,
+    audit,
+  };
+  return { ...part, slots: new VerificationSlots(part), reconciler: new DirectoryReconciler(part) };
+}

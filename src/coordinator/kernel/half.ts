@@ -1,0 +1,50 @@
+import type { Handlers, MethodList } from "./method.ts";
+import { defineServed, type Checked, type Measures } from "./serve.ts";
+import type { Steps, StepsByCapability } from "./tables.ts";
+
+/** What a capability adds to one kind of object. */
+export interface Half<Part, Hooks, List extends MethodList = MethodList> {
+  /** Its tables. The first step makes them unless they exist. */
+  readonly steps?: Steps;
+  readonly methods: List;
+  /** Makes its part of an object. It may read rows, but sends nothing and sets no alarm (M3). */
+  make(part: Part): Made<Hooks, List>;
+}
+
+export interface Made<Hooks, List extends MethodList = MethodList> {
+  readonly handlers: Handlers<List>;
+  readonly measures?: Measures<List>;
+  readonly hooks?: Hooks;
+}
+
+/** The halves of all capabilities for one kind of object, by name. */
+export type Halves<Part, Hooks> = Readonly<Record<string, Half<Part, Hooks>>>;
+
+/** For each hook, what the capabilities do at it, in their order. */
+export type HookLists<Hooks> = { readonly [Name in keyof Hooks]-?: NonNullable<Hooks[Name]>[] };
+
+export const stepsOf = (halves: Halves<never, unknown>): StepsByCapability =>
+  Object.fromEntries(
+    Object.entries(halves).flatMap(([name, { steps }]) => (steps === undefined ? [] : [[name, steps]])),
+  );
+
+/** Makes the parts of the capabilities, and gives an object their methods and hooks. */
+export function addHalves<Part extends { readonly hooks: HookLists<Hooks> }, Hooks extends object>(
+  object: object,
+  part: Part,
+  halves: Halves<Part, Hooks>,
+  checked: Checked,
+): void {
+  for (const half of Object.values(halves)) {
+    const { handlers, measures = {}, hooks = {} } = half.make(part);
+    defineServed(object, half.methods, handlers, measures, checked);
+    for (const name of Object.keys(hooks) as (keyof Hooks)[]) {
+      const hook = (hooks as Hooks)[name];
+      if (hook !== undefined && hook !== null) part.hooks[name].push(hook);
+    }
+  }
+}
+
+/** Collects the fields that capabilities add to an answer. */
+export const fieldsOf = <Fields extends object>(hooks: readonly (() => Partial<Fields>)[]): Fields =>
+  Object.assign({}, ...hooks.map((hook) => hook())) as Fields;

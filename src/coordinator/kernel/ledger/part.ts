@@ -1,0 +1,100 @@
+import { Audit } from "../../capabilities/audit/audit.ts";
+import { GroupCommit } from "../group-commit.ts";
+import type { Limits } from "../../../common/limits.ts";
+import { History } from "../history.ts";
+import { Tables } from "../tables.ts";
+import { Histogram } from "../metrics/histogram.ts";
+import { LedgerCounters } from "../metrics/ledger-counters.ts";
+import type { Ports } from "../ports.ts";
+import { type Peers } from "../methods.ts";
+import { PlacementGuard } from "../placement-guard.ts";
+import { Scrub } from "../../capabilities/scrub/scrub.ts";
+import { Begins } from "./begins.ts";
+import { Contradictions } from "../../capabilities/status/contradictions.ts";
+import { Decisions } from "./decisions.ts";
+import { Deliveries } from "./deliveries.ts";
+import { LedgerReconciler } from "../../capabilities/loss/ledger.ts";
+import { LeaseAudit } from "../../capabilities/audit/lease-audit.ts";
+import { ShardLinks } from "./shard-links.ts";
+import { LedgerScrub } from "../../capabilities/scrub/ledger.ts";
+import { OldOutcomes } from "./old-outcomes.ts";
+import { Positions } from "./position.ts";
+import { Pruner } from "./prune.ts";
+import { Removal } from "../../capabilities/removal/ledger.ts";
+import { ledgerSchema } from "./schema.ts";
+import { ReadLimiter } from "../../capabilities/read-limit/ledger.ts";
+import { SeenDirectory } from "../../capabilities/loss/seen-directory.ts";
+import { StatusReports } from "../../capabilities/status/ledger.ts";
+import { LedgerStore } from "./store.ts";
+import { TransferStore } from "../../capabilities/transfer/ledger-store.ts";
+import { Transfers } from "../../capabilities/transfer/ledger.ts";
+import type { StepsByCapability } from "../tables.ts";
+import { noLedgerHooks } from "./hooks.ts";
+
+export type LedgerPart = ReturnType<typeof makePart>;
+
+/** Makes the parts in their order. One that needs a later one does not compile, except in a closure. */
+export function makePart(
+  cell: string,
+  platform: Ports,
+  limits: Limits,
+  peers: Pick<Peers, "shard" | "directory">,
+  steps: StepsByCapability,
+) {
+  let isHalted = false;
+  const ports: Ports = {
+    ...platform,
+    halt: (reason) => {
+      isHalted = true;
+      platform.halt(reason);
+    },
+  };
+  const tables = new Tables(ports, ledgerSchema, steps);
+  const startedAtMs = ports.clock.now();
+  const beginDurations = new Histogram(ports.clock);
+  const decisionDurations = new Histogram(ports.clock);
+  const counters = new LedgerCounters();
+  const store = new LedgerStore(ports.sql, cell);
+  const transferStore = new TransferStore(ports.sql);
+  const placementGuard = new PlacementGuard(ports, limits, peers, {
+    firstUse: () => deliveries.start(),
+    cell,
+  });
+  const positions = new Positions(store.lastPosition());
+  const history = new History(ports, `the ledger of cell ${cell}`, positions.last);
+  const stored = { cell, ports, limits, peers, store, transferStore, placementGuard, positions, history };
+  const links = new ShardLinks({ ...stored, isHalted: () => isHalted });
+  const directory = new SeenDirectory(store);
+  const deliveries: Deliveries = new Deliveries({ ...stored, links, directory });
+  const reads = new ReadLimiter(ports.clock, limits);
+  const commits = new GroupCommit(
+    ports,
+    history,
+    () => history.raise(),
+    () => history.madeDurable(positions.last),
+  );
+  const contradictions = new Contradictions(ports);
+  const statusReports = new StatusReports(ports, limits, contradictions, history);
+  const audit = new Audit(ports, limits, `the ledger of cell ${cell}`);
+  const leaseAudit = new LeaseAudit(audit, cell);
+  const sending = { ...stored, links, directory, deliveries, commits, contradictions, statusReports, audit };
+  const oldOutcomes = new OldOutcomes(stored);
+  const begins = new Begins({ ...sending, leaseAudit, counters, oldOutcomes });
+  const decisions = new Decisions({ ...sending, leaseAudit, counters, begins });
+  const part = { ...sending, counters, begins, decisions, oldOutcomes };
+  const leases = new LedgerScrub(part);
+  return {
+    ...part,
+    hooks: noLedgerHooks(),
+    tables,
+    startedAtMs,
+    beginDurations,
+    decisionDurations,
+    reads,
+    transfers: new Transfers(part),
+    removal: new Removal(part),
+    pruner: new Pruner(part),
+    reconciler: new LedgerReconciler(part),
+    scrub: new Scrub(ports, limits, history, (cursor, step) => leases.check(cursor, step)),
+  };
+}

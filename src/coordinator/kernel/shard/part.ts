@@ -1,0 +1,160 @@
+import { Audit } from "../../capabilities/audit/audit.ts";
+import { GroupCommit } from "../group-commit.ts";
+import type { Limits } from "../../../common/limits.ts";
+import { Tables } from "../tables.ts";
+import { Histogram } from "../metrics/histogram.ts";
+import { ShardCounters } from "../metrics/shard-counters.ts";
+import type { Ports } from "../ports.ts";
+import { Residence } from "../../capabilities/growth/residence.ts";
+import { type LedgerCalls, type Peers } from "../methods.ts";
+import { PlacementGuard } from "../placement-guard.ts";
+import { Scrub } from "../../capabilities/scrub/scrub.ts";
+import { ChangeCounts } from "../../capabilities/records/change-counts.ts";
+import { History } from "../history.ts";
+import { DigestReader } from "../../capabilities/records/digest-records.ts";
+import { GrowthSource } from "../../capabilities/growth/source.ts";
+import { GrowthTarget } from "../../capabilities/growth/target.ts";
+import { Inquirer } from "./inquirer.ts";
+import { ShardReconciler } from "../../capabilities/loss/shard.ts";
+import { MovedNames } from "../../capabilities/growth/moved-names.ts";
+import { PastClaims } from "../../capabilities/past-claims/shard.ts";
+import { RangeHolds } from "../../capabilities/transfer/range-holds.ts";
+import { ShardLog } from "./shard-log.ts";
+import { NameQueues } from "../../capabilities/waiting/shard.ts";
+import { ReadQueue } from "./read-queue.ts";
+import { ShardReader } from "./reader.ts";
+import { shardSchema } from "./schema.ts";
+import { ScanStore } from "../../capabilities/records/scan-store.ts";
+import { ScopeStore } from "../../capabilities/transfer/scope-store.ts";
+import { ShardTransfers } from "../../capabilities/transfer/shard.ts";
+import { ShardScrub } from "../../capabilities/scrub/shard.ts";
+import { ShardStore } from "./store.ts";
+import { Sweeper } from "./sweeper.ts";
+import type { StepsByCapability } from "../tables.ts";
+import { noShardHooks } from "./hooks.ts";
+
+/**
+ * A shard works for all cells, so its transactions are short: 1,000 rows take about 25 ms. A lease with more
+ * ops is carried out in one transaction all the same (B4).
+ */
+const MAX_TRANSACTION_ROWS = 1_000;
+
+/** Reads the log of a shard. Only the simulator sets another one. */
+type LogOf = (ports: Ports, limits: Limits) => ShardLog;
+
+export const readLog: LogOf = ({ sql, clock }, limits) => new ShardLog(sql, clock, limits);
+
+export type ShardPart = ReturnType<typeof makePart>;
+
+/** Makes the parts in their order. One that needs a later one does not compile, except in a closure. */
+export function makePart(
+  index: number,
+  ports: Ports,
+  limits: Limits,
+  peers: Peers,
+  logOf: LogOf,
+  steps: StepsByCapability,
+) {
+  const tables = new Tables(ports, shardSchema, steps);
+  const log = logOf(ports, limits);
+  const startedAtMs = ports.clock.now();
+  const counters = new ShardCounters();
+  const exchangeDurations = new Histogram(ports.clock);
+  const changes = new ChangeCounts(ports.randomness);
+  const isFull = (): boolean => ports.sql.sizeBytes() > limits.shardBytes;
+  const pastClaims = new PastClaims(ports.sql, limits, isFull);
+  const audit = new Audit(ports, limits, `shard ${index}`);
+  const store = new ShardStore(
+    ports.sql,
+    log,
+    pastClaims,
+    (cell) => changes.add(cell),
+    (key, isHeld) => {
+      queues.holdChanged(key, isHeld);
+      source.changed(key);
+    },
+  );
+  const queues = new NameQueues(ports.clock, limits);
+  const scans = new ScanStore(ports.sql, log.held);
+  const reads = new ReadQueue(ports.clock, limits);
+  const ranges = new RangeHolds(ports.sql, (cell) => changes.add(cell));
+  const scopes = new ScopeStore(ports.sql, log.held);
+  const stored = {
+    index,
+    ports,
+    limits,
+    peers,
+    store,
+    pastClaims,
+    audit,
+    changes,
+    scans,
+    ranges,
+    scopes,
+    log,
+  };
+  const transfers = new ShardTransfers(stored);
+  const claimReads = transfers.readsIn(reads);
+  const history = new History(ports, `shard ${index}`, log.position);
+  const placementGuard = new PlacementGuard(ports, limits, peers, {
+    firstUse: () => sweeper.start(),
+    change: (confirmed, adopt) => residence.changePlacement(confirmed, adopt),
+  });
+  /** Writes the log row of a transaction that changed something. */
+  const logTransaction = (): void => {
+    const hasChanged = [store, pastClaims, ranges, target].map((part) => part.takeChanged()).includes(true);
+    if (!hasChanged && !log.hasJumped && !log.held.hasChanged && log.changes.isEmpty) return log.discard();
+    history.raise();
+    log.append();
+  };
+  const durable = (): void => {
+    history.madeDurable(log.position);
+    queues.committed();
+  };
+  const commits = new GroupCommit(ports, history, logTransaction, durable, MAX_TRANSACTION_ROWS);
+  const names = new MovedNames(ports.sql, log);
+  const working = {
+    ...stored,
+    names,
+    queues,
+    reads,
+    transfers,
+    claimReads,
+    history,
+    placementGuard,
+    commits,
+  };
+  const source: GrowthSource = new GrowthSource(working);
+  const target: GrowthTarget = new GrowthTarget(working);
+  const residence: Residence = new Residence({
+    ...working,
+    source,
+    target,
+    armAlarm: () => sweeper.arm(),
+  });
+  const ledger = (cell: string): LedgerCalls => {
+    counters.add("inquiries");
+    return peers.ledger(cell);
+  };
+  const inquirer = new Inquirer({ ...working, residence, peers: { ledger } });
+  const part = { ...working, source, target, residence, inquirer };
+  const reader = new ShardReader(part);
+  const digests = new DigestReader(part);
+  const sweeper: Sweeper = new Sweeper(part);
+  const reconciler = new ShardReconciler(part);
+  const rows = new ShardScrub(part);
+  const scrub = new Scrub(ports, limits, history, (cursor, step) => rows.check(cursor, step));
+  const counts = { startedAtMs, counters, exchangeDurations };
+  return {
+    ...part,
+    hooks: noShardHooks(),
+    tables,
+    ...counts,
+    isFull,
+    reader,
+    digests,
+    sweeper,
+    reconciler,
+    scrub,
+  };
+}
