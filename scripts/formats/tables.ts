@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { migration as mysql } from "../../src/users/cell/mysql/schema.ts";
 import { migration as postgres } from "../../src/users/cell/postgres/schema.ts";
 import { directorySchema } from "../../src/coordinator/kernel/directory/schema.ts";
+import * as kinds from "../../src/coordinator/capabilities/index.ts";
+import { stepsOf, type Halves } from "../../src/coordinator/kernel/half.ts";
 import { FORMATS } from "../../src/coordinator/kernel/formats.ts";
 import { ledgerSchema } from "../../src/coordinator/kernel/ledger/schema.ts";
 import { META_TABLE } from "../../src/coordinator/kernel/meta.ts";
@@ -44,6 +46,9 @@ export function tablesOfToday(): Tables {
     ledger: ledgerSchema,
     shard: shardSchema,
     directory: directorySchema,
+    ...stepsByCapability("ledger", kinds.ledger.halves),
+    ...stepsByCapability("shard", kinds.shard.halves),
+    ...stepsByCapability("directory", kinds.directory.halves),
     "every object": [META_TABLE],
     "the host of objects": hosted,
     "a cell on PostgreSQL": postgres,
@@ -62,14 +67,47 @@ export function tablesOfToday(): Tables {
   };
 }
 
+/** The steps of each capability, as `ledger/audit`. Their tables may exist, which is not compared. */
+const stepsByCapability = (kind: string, halves: Halves<never, unknown>): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(stepsOf(halves)).map(([name, steps]) => [
+      `${kind}/${name}`,
+      JSON.parse(JSON.stringify(steps).replaceAll(" IF NOT EXISTS", "")),
+    ]),
+  );
+
+/**
+ * Returns the steps of today as a release before the steps of capabilities has them: 0.2.0 made the tables of
+ * an object in one step, which had all the tables that capabilities have now.
+ */
+function joined(release: Tables, { steps, migrations }: Tables): Tables {
+  const all: Record<string, readonly unknown[]> = { ...steps };
+  for (const kind of OBJECTS) {
+    const made = statementsOf(release.steps[kind]?.[0]);
+    const own = Object.keys(steps).filter((what) => what.startsWith(`${kind}/`));
+    if (own.length === 0 || own.some((what) => what in release.steps)) continue;
+    const first = [kind, ...own].flatMap((what) => statementsOf(steps[what]?.[0]));
+    const [kernel, ...later] = steps[kind] ?? [];
+    const others = statementsOf(kernel).filter((statement) => !made.includes(statement));
+    all[kind] = [[...made.filter((statement) => first.includes(statement)), ...others], ...later];
+    for (const what of own)
+      all[what] = (steps[what] ?? []).map((step, index) =>
+        index > 0 ? step : statementsOf(step).filter((statement) => !made.includes(statement)),
+      );
+  }
+  return { steps: all, migrations };
+}
+
 /** Returns the statements of the release that today's code no longer has in their places. */
-export function tableDifferences(release: Tables, today: Tables): Difference[] {
+export function tableDifferences(release: Tables, now: Tables): Difference[] {
+  const today = joined(release, now);
   const steps = Object.entries(release.steps).flatMap(([what, list]) =>
     list.flatMap((step, index) =>
       stepDifference(`tables of ${what}`, index, step, today.steps[what]?.[index]),
     ),
   );
-  const added = OBJECTS.flatMap((what) =>
+  const objects = Object.keys(today.steps).filter((what) => OBJECTS.some((kind) => what.startsWith(kind)));
+  const added = objects.flatMap((what) =>
     (today.steps[what] ?? [])
       .slice(release.steps[what]?.length ?? 0)
       .flatMap(addedStatements)
@@ -106,4 +144,6 @@ const addedStatements = (step: unknown): string[] =>
   Array.isArray(step) ? (step as string[]) : (step as { statements: string[] }).statements;
 
 const statementsOf = (step: unknown): string[] =>
-  [step].flat().map((each) => (typeof each === "string" ? each : JSON.stringify(each)));
+  (step === undefined ? [] : [step].flat()).map((each) =>
+    typeof each === "string" ? each : JSON.stringify(each),
+  );
