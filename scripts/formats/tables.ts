@@ -83,16 +83,16 @@ const stepsByCapability = (kind: string, halves: Halves<never, unknown>): Record
 function joined(release: Tables, { steps, migrations }: Tables): Tables {
   const all: Record<string, readonly unknown[]> = { ...steps };
   for (const kind of OBJECTS) {
-    const made = statementsOf(release.steps[kind]?.[0]);
+    const made = new Set(statementsOf(release.steps[kind]?.[0]));
     const own = Object.keys(steps).filter((what) => what.startsWith(`${kind}/`));
     if (own.length === 0 || own.some((what) => what in release.steps)) continue;
-    const first = [kind, ...own].flatMap((what) => statementsOf(steps[what]?.[0]));
+    const first = new Set([kind, ...own].flatMap((what) => statementsOf(steps[what]?.[0])));
     const [kernel, ...later] = steps[kind] ?? [];
-    const others = statementsOf(kernel).filter((statement) => !made.includes(statement));
-    all[kind] = [[...made.filter((statement) => first.includes(statement)), ...others], ...later];
+    const others = statementsOf(kernel).filter((statement) => !made.has(statement));
+    all[kind] = [[...[...made].filter((statement) => first.has(statement)), ...others], ...later];
     for (const what of own)
       all[what] = (steps[what] ?? []).map((step, index) =>
-        index > 0 ? step : statementsOf(step).filter((statement) => !made.includes(statement)),
+        index > 0 ? step : statementsOf(step).filter((statement) => !made.has(statement)),
       );
   }
   return { steps: all, migrations };

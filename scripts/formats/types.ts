@@ -1,6 +1,6 @@
 /** The types in `shapes.ts`, as declarations without code, and their comparison with those of a release. */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, posix } from "node:path";
 import type { Difference } from "./difference.ts";
@@ -15,6 +15,7 @@ export interface Types {
 }
 
 const root = join(import.meta.dirname, "../..");
+const ADDITION = /^declare module "\./m;
 const SHAPES = "scripts/formats/shapes.d.ts";
 
 /** Reads the types of this code. */
@@ -35,11 +36,17 @@ function declarationsIn(folder: string): Record<string, string> {
   const source = SHAPES.replace(/\.d\.ts$/, ".ts");
   const failure = tsc(root, [source, ...emit, "--rootDir", ".", "--outDir", folder]);
   if (failure !== "") throw new Error(failure);
+  // Capabilities add fields to messages of the kernel. Nothing imports these declarations by name.
+  const additions = readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".d.ts") && ADDITION.test(readFileSync(join(folder, path), "utf8")))
+    .toSorted();
+  const imports = additions.map((path) => `import "${posix.relative(posix.dirname(SHAPES), path)}";\n`);
+  appendFileSync(join(folder, SHAPES), imports.join("").replaceAll(/\.d\.ts"/g, '.ts"'));
   const texts: Record<string, string> = {};
   const waiting = [SHAPES];
   for (const path of waiting) {
     const text = (texts[path] ??= readFileSync(join(folder, path), "utf8"));
-    for (const [, to = ""] of text.matchAll(/(?:from |import\()"(\.[^"]+)"/g)) {
+    for (const [, to = ""] of text.matchAll(/(?:from |import[ (])"(\.[^"]+)"/g)) {
       const next = posix.join(posix.dirname(path), to.replace(/\.ts$/, ".d.ts"));
       if (!waiting.includes(next)) waiting.push(next);
     }
