@@ -3,10 +3,11 @@ import type { Capability, DirectoryHalf, LedgerHalf, ShardHalf } from "../kernel
 import type { Method, MethodList } from "../kernel/method.ts";
 import type { Envelope } from "../kernel/messages.ts";
 import * as kernel from "../kernel/methods.ts";
+import { audit } from "./audit/index.ts";
 import { renewals } from "./renewals/index.ts";
 
 /** Their order is that of their hooks. */
-const capabilities = [renewals] as const satisfies readonly Capability[];
+const capabilities = [audit, renewals] as const satisfies readonly Capability[];
 
 interface HalfOf {
   ledger: LedgerHalf;
@@ -16,7 +17,7 @@ interface HalfOf {
 
 type Each = (typeof capabilities)[number];
 
-/** The methods that capabilities add, as the parameter of a function, because an intersection follows from that. */
+/** The methods of each capability, as the parameter of a function, from which their intersection follows. */
 type Taking<Kind extends keyof HalfOf, One = Each> =
   One extends Record<Kind, { methods: infer List }> ? (list: List) => void : never;
 type Added<Kind extends keyof HalfOf> = Taking<Kind> extends (list: infer List) => void ? List : never;

@@ -1,4 +1,6 @@
+import { noAuditTrail, type Audited, type AuditTrail } from "./audit-trail.ts";
 import type { Handlers, MethodList } from "./method.ts";
+import type { Refusal } from "./refusal.ts";
 import { defineServed, type Checked, type Measures } from "./serve.ts";
 import type { Steps, StepsByCapability } from "./tables.ts";
 
@@ -7,10 +9,13 @@ export interface Half<Part, Hooks, List extends MethodList = MethodList> {
   /** Its tables. The first step makes them unless they exist. */
   readonly steps?: Steps;
   readonly methods: List;
+  /** Makes what records the changes of operators. At most one capability does. */
+  auditTrail?(object: Audited): AuditTrail;
   /** Makes its part of an object. It may read rows, but sends nothing and sets no alarm (M3). */
   make(part: Part): Made<Hooks, List>;
 }
 
+/** What a capability makes for one object. */
 export interface Made<Hooks, List extends MethodList = MethodList> {
   readonly handlers: Handlers<List>;
   readonly measures?: Measures<List>;
@@ -27,6 +32,12 @@ export const stepsOf = (halves: Halves<never, unknown>): StepsByCapability =>
   Object.fromEntries(
     Object.entries(halves).flatMap(([name, { steps }]) => (steps === undefined ? [] : [[name, steps]])),
   );
+
+/** Makes what the kernel calls at one place: the first capability that has it provides it. */
+export const auditTrailOf = (halves: Halves<never, unknown>, object: Audited): AuditTrail =>
+  Object.values(halves)
+    .find((half) => half.auditTrail !== undefined)
+    ?.auditTrail?.(object) ?? noAuditTrail;
 
 /** Makes the parts of the capabilities, and gives an object their methods and hooks. */
 export function addHalves<Part extends { readonly hooks: HookLists<Hooks> }, Hooks extends object>(
@@ -45,6 +56,20 @@ export function addHalves<Part extends { readonly hooks: HookLists<Hooks> }, Hoo
   }
 }
 
-/** Collects the fields that capabilities add to an answer. */
-export const fieldsOf = <Fields extends object>(hooks: readonly (() => Partial<Fields>)[]): Fields =>
-  Object.assign({}, ...hooks.map((hook) => hook())) as Fields;
+/** Returns the first refusal of what guards a step. */
+export function guarded<Message>(
+  guards: readonly ((message: Message) => Refusal | undefined)[],
+  message: Message,
+): Refusal | undefined {
+  for (const guard of guards) {
+    const refusal = guard(message);
+    if (refusal !== undefined) return refusal;
+  }
+  return undefined;
+}
+
+/** Adds the fields of capabilities to those that the kernel has of an answer. */
+export const withFields = <Answer extends object>(
+  own: Partial<Answer>,
+  hooks: readonly (() => Partial<Answer>)[],
+): Answer => Object.assign(own, ...hooks.map((hook) => hook())) as Answer;

@@ -707,8 +707,6 @@ export interface ErasedPeriods {
 
 /** What a shard has left to do for the cron. */
 export interface ShardWork {
-  /** Audit entries that D1 may not have yet. */
-  auditEntries: number;
   scrub: ScrubWork;
   /** What the new shard that asks may lack (G5). Absent: it was handed nothing over, or none asks. */
   handedOver?: HandedOver;
@@ -943,8 +941,6 @@ export interface MaintainAnswer extends SeesDirectory {
   unapplied: number;
   /** Granted leases that are stale, without those that the cell has renewed (C8). */
   staleLeases: number;
-  /** Audit entries that D1 may not have yet. */
-  auditEntries: number;
   scrub: ScrubWork;
   /** Null: the cell is not removed. */
   removed: RemovalEnd | null;

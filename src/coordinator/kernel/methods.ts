@@ -1,4 +1,3 @@
-import type { AuditPage, PullAudit } from "../capabilities/audit/audit.ts";
 import type * as directory from "./directory/messages.ts";
 import type * as slots from "../capabilities/slots/directory.ts";
 import type * as growth from "../capabilities/growth/messages.ts";
@@ -46,7 +45,6 @@ export const ledgerMethods = {
   approveRemoval: method<messages.ApproveRemoval, null>("peer"),
   removalStep: method<messages.RemovalStep, messages.RemovalProgress>("peer"),
   revoke: method<messages.RevokeCellKey, null>("peer"),
-  pullAudit: method<PullAudit, AuditPage>("peer"),
   part: method<messages.Envelope, messages.PartStatus>("always"),
   metrics: method<messages.Envelope, metrics.LedgerMetrics>("always"),
   scrub: method<messages.ScrubStep, messages.ScrubStatus>("read"),
@@ -70,7 +68,6 @@ export const shardMethods = {
   ping: method<messages.PingShard, messages.ShardWork>("peer"),
   listPeriods: method<messages.ListPeriods, messages.PeriodPage>("read"),
   erasePeriods: method<messages.ErasePeriods, messages.ErasedPeriods>("whole"),
-  pullAudit: method<PullAudit, AuditPage>("read"),
   part: method<messages.Envelope, messages.PartStatus>("always"),
   metrics: method<messages.Envelope, metrics.ShardMetrics>("always"),
   scrub: method<messages.ScrubStep, messages.ScrubStatus>("whole"),
@@ -114,7 +111,6 @@ export const directoryMethods = {
   keyToRevoke: method<messages.Envelope & { keyId: string }, directory.MintedKey | null>("read"),
   listKeys: method<messages.Envelope & { afterPosition: number; limit: number }, directory.KeyPage>("read"),
   revokeKey: method<directory.KeyChange, directory.MintedKey>("peer"),
-  pullAudit: method<PullAudit, AuditPage>("read"),
   revokedKeysOf: method<directory.ListRevokedKeys, directory.RevokedKey[]>("read"),
   takeSlot: method<slots.VerificationSlotRequest, slots.VerificationSlot>("peer"),
   releaseSlot: method<slots.VerificationSlotRequest, boolean>("peer"),

@@ -596,8 +596,8 @@ export const bugs: Record<string, Bug> = {
     "O1",
     ["I33"],
     "src/coordinator/kernel/ledger/decisions.ts",
-    "if (transfer === undefined) this.#part.leaseAudit.decided(request, row);\n    else transfer.write();",
-    "transfer?.write();",
+    "if (transfer === undefined) for (const hook of this.#part.hooks.decided) hook(request, row);",
+    "if (transfer === undefined);",
   ),
   "a freeze that changes nothing has an audit entry": one(
     "O1",

@@ -1,6 +1,5 @@
-import type { Limits } from "../../../common/limits.ts";
+import type { Audited, AuditedChange, AuditTrail } from "../../kernel/audit-trail.ts";
 import type { Envelope, Operator } from "../../kernel/messages.ts";
-import type { Ports } from "../../kernel/ports.ts";
 import { refused, type Refusal } from "../../kernel/refusal.ts";
 
 export const auditActions = [
@@ -41,24 +40,6 @@ export const auditActions = [
 
 export type AuditAction = (typeof auditActions)[number];
 
-/**
- * What an entry says of the state before or after a change, with the names of the API. Times end in `_at_ms`.
- * It has no secrets and no names of claims.
- */
-export type AuditState = Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
-
-/** What an operator did, or a cell with a transfer. */
-export interface AuditedChange {
-  action: AuditAction;
-  /** The cell that the change is about; null if it is about none. */
-  cell: string | null;
-  /** What was changed: a cell, a key, a lease or a part by its id, a name by its hash, or `types`. */
-  target: string;
-  /** Null: it did not exist before. */
-  before: AuditState | null;
-  after: AuditState | null;
-}
-
 export interface AuditEntry {
   id: string;
   atMs: number;
@@ -90,7 +71,7 @@ export interface AuditPage {
 }
 
 /** The entries that were not copied yet, in the order of the changes. */
-export const AUDIT_TABLE = `CREATE TABLE audit (
+export const AUDIT_TABLE = `CREATE TABLE IF NOT EXISTS audit (
    number INTEGER NOT NULL PRIMARY KEY,
    id TEXT NOT NULL,
    at_ms INTEGER NOT NULL,
@@ -111,51 +92,43 @@ const ENTRY =
  * What operators have changed in one object, and what cells have done with transfers (O1). The cron copies
  * the entries into D1. This table only has those that D1 may not have yet (O2).
  */
-export class Audit {
-  readonly #ports: Pick<Ports, "sql" | "clock" | "randomness">;
-  readonly #limits: Limits;
-  readonly #name: string;
+export class Audit implements AuditTrail {
+  readonly #object: Audited;
 
-  /** @param name the object, as messages to operators name it */
-  constructor(ports: Pick<Ports, "sql" | "clock" | "randomness">, limits: Limits, name: string) {
-    this.#ports = ports;
-    this.#limits = limits;
-    this.#name = name;
+  constructor(object: Audited) {
+    this.#object = object;
   }
 
   /** The number of entries that D1 may not have yet. */
   get count(): number {
-    return this.#ports.sql.all<{ n: number }>("SELECT count(*) AS n FROM audit")[0]?.n ?? 0;
+    return this.#object.ports.sql.all<{ n: number }>("SELECT count(*) AS n FROM audit")[0]?.n ?? 0;
   }
 
-  /** Why no operator may change anything: there is no room for the entry (O3). */
   get refusal(): Refusal | undefined {
-    return this.#refusalAt(this.#limits.auditEntries);
+    return this.#refusalAt(this.#object.limits.auditEntries);
   }
 
-  /** Why no cell may accept a transfer: half of the room is for operators (O3). */
   get cellRefusal(): Refusal | undefined {
-    return this.#refusalAt(this.#limits.auditEntries / 2);
+    return this.#refusalAt(this.#object.limits.auditEntries / 2);
   }
 
   #refusalAt(most: number): Refusal | undefined {
-    const { auditEntries } = this.#limits;
+    const { auditEntries } = this.#object.limits;
     if (this.count < most) return undefined;
     return refused(
       "UNAVAILABLE",
-      `${this.#name} has too many audit entries that the cron has not copied into D1 ` +
+      `${this.#object.name} has too many audit entries that the cron has not copied into D1 ` +
         `(LEASEHOLD_AUDIT_ENTRIES: ${auditEntries}); nothing was done, and nothing that needs an entry is ` +
         "done here until the cron runs and D1 answers",
       { reason: "AUDIT_FULL", retryAfterMs: 60_000 },
     ).refusal;
   }
 
-  /** Must be called in the transaction that makes the change (O1). */
   append(
     { keyId, requestId, reason }: Operator,
     { action, cell, target, before, after }: AuditedChange,
   ): void {
-    const { sql, clock, randomness } = this.#ports;
+    const { sql, clock, randomness } = this.#object.ports;
     sql.all(
       `INSERT INTO audit (number, id, at_ms, key_id, request_id, action, cell, target, reason, before, after)
        VALUES ((SELECT coalesce(max(number), 0) + 1 FROM audit), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -173,7 +146,7 @@ export class Audit {
   }
 
   page(limit: number): AuditPage {
-    const entries = this.#ports.sql.all<AuditEntry>(
+    const entries = this.#object.ports.sql.all<AuditEntry>(
       `SELECT ${ENTRY} FROM audit ORDER BY number LIMIT ?`,
       limit + 1,
     );
@@ -185,6 +158,9 @@ export class Audit {
    * any more, the message is a late one, and nothing is dropped.
    */
   forget(copied: string): void {
-    this.#ports.sql.all("DELETE FROM audit WHERE number <= (SELECT number FROM audit WHERE id = ?)", copied);
+    this.#object.ports.sql.all(
+      "DELETE FROM audit WHERE number <= (SELECT number FROM audit WHERE id = ?)",
+      copied,
+    );
   }
 }

@@ -1,11 +1,11 @@
-import type { Audit, AuditState } from "./audit.ts";
+import type { AuditState, AuditTrail } from "../../kernel/audit-trail.ts";
 import type { Cell, MintedKey } from "../../kernel/directory/messages.ts";
 import type { DirectoryStore } from "../../kernel/directory/store.ts";
 
 /** For changes that have an audit entry. */
 export interface AuditedStore {
   readonly store: DirectoryStore;
-  readonly audit: Audit;
+  readonly audit: AuditTrail;
 }
 
 // What an audit entry says of the directory's rows (O1).

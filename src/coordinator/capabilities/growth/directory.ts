@@ -15,6 +15,14 @@ import { runningOperations } from "../operations/directory.ts";
 import type { DirectoryStore } from "../../kernel/directory/store.ts";
 import type { AuditedStore } from "../audit/audited.ts";
 
+declare module "../../kernel/audit-trail.ts" {
+  interface AuditedActions {
+    start_growth: true;
+    cut_growth: true;
+    abort_growth: true;
+  }
+}
+
 // How the directory gets a deployment from one number of shards to a larger one (G1, G2). Runs inside a
 // transaction.
 

@@ -3,6 +3,12 @@ import { changedMeanwhile, ok, type Result } from "../../kernel/refusal.ts";
 import type { ChangeIdentities } from "../../kernel/directory/messages.ts";
 import type { AuditedStore } from "../audit/audited.ts";
 
+declare module "../../kernel/audit-trail.ts" {
+  interface AuditedActions {
+    change_identities: true;
+  }
+}
+
 /** Replaces the identities, based on those that the operator has read (A4). Runs inside a transaction. */
 export function changeIdentities(
   { store, audit }: AuditedStore,

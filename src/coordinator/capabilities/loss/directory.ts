@@ -1,4 +1,4 @@
-import type { Audit } from "../audit/audit.ts";
+import type { AuditTrail } from "../../kernel/audit-trail.ts";
 import type { GroupCommit } from "../../kernel/group-commit.ts";
 import { abovePoints, MAX_BELIEVED, POSITION_MARGIN, type History } from "../../kernel/history.ts";
 import type { GrowthCopy } from "../growth/messages.ts";
@@ -26,7 +26,7 @@ interface Needs {
   readonly store: DirectoryStore;
   readonly history: History;
   readonly commits: GroupCommit;
-  readonly audit: Audit;
+  readonly audit: AuditTrail;
 }
 
 /**

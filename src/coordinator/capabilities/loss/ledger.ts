@@ -1,5 +1,5 @@
 import { ask } from "../../kernel/ask.ts";
-import type { Audit } from "../audit/audit.ts";
+import type { AuditTrail } from "../../kernel/audit-trail.ts";
 import type { GroupCommit } from "../../kernel/group-commit.ts";
 import { abovePoints, MAX_BELIEVED, POSITION_MARGIN, type History } from "../../kernel/history.ts";
 import type { Limits } from "../../../common/limits.ts";
@@ -54,7 +54,7 @@ interface Needs {
   readonly positions: Positions;
   readonly begins: Begins;
   readonly deliveries: Deliveries;
-  readonly audit: Audit;
+  readonly audit: AuditTrail;
   readonly peers: Pick<Peers, "shard">;
   readonly placementGuard: PlacementGuard;
   readonly transferStore: TransferStore;

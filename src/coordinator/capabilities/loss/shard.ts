@@ -1,5 +1,5 @@
 import { ask } from "../../kernel/ask.ts";
-import type { Audit } from "../audit/audit.ts";
+import type { AuditTrail } from "../../kernel/audit-trail.ts";
 import { fanOut } from "../../kernel/fan-out.ts";
 import type { GroupCommit } from "../../kernel/group-commit.ts";
 import { abovePoints, POSITION_MARGIN, TOLD_INCARNATIONS, type History } from "../../kernel/history.ts";
@@ -25,6 +25,13 @@ import type { RangeHolds } from "../transfer/range-holds.ts";
 import type { ShardLog } from "../../kernel/shard/shard-log.ts";
 import type { ShardStore } from "../../kernel/shard/store.ts";
 
+declare module "../../kernel/audit-trail.ts" {
+  interface AuditedActions {
+    reconcile_part: true;
+    finish_part: true;
+  }
+}
+
 /** The rows that a search for names reads before other work gets its turn (M7). */
 const PAGE_ROWS = 500;
 
@@ -46,7 +53,7 @@ interface Needs {
   readonly source: Pick<GrowthSource, "newShards" | "lossAccepted">;
   readonly target: Pick<GrowthTarget, "lossAccepted">;
   readonly pastClaims: PastClaims;
-  readonly audit: Audit;
+  readonly audit: AuditTrail;
   readonly index: number;
 }
 

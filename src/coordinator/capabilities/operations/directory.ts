@@ -5,6 +5,13 @@ import { ok, refused, type Result } from "../../kernel/refusal.ts";
 import type { DirectoryStore } from "../../kernel/directory/store.ts";
 import type { AuditedStore } from "../audit/audited.ts";
 
+declare module "../../kernel/audit-trail.ts" {
+  interface AuditedActions {
+    start_restore: true;
+    end_restore: true;
+  }
+}
+
 // How the directory keeps the operations that run (A5, A6). Runs inside a transaction.
 
 /** All operations that run, the growth included. */

@@ -1,4 +1,4 @@
-import type { Audit, AuditAction, AuditState } from "../audit/audit.ts";
+import type { AuditTrail, AuditedAction, AuditState } from "../../kernel/audit-trail.ts";
 import { ask } from "../../kernel/ask.ts";
 import type { GroupCommit } from "../../kernel/group-commit.ts";
 import type { Limits } from "../../../common/limits.ts";
@@ -29,6 +29,12 @@ import type { StatusReports } from "../status/ledger.ts";
 import type { LedgerStore } from "../../kernel/ledger/store.ts";
 import type { TransferStore } from "../transfer/ledger-store.ts";
 
+declare module "../../kernel/audit-trail.ts" {
+  interface AuditedActions {
+    start_removal: true;
+  }
+}
+
 /** The hash of the batch of a removal's lease. No begin from outside has it: theirs are digests. */
 const REMOVAL = "removal";
 
@@ -52,7 +58,7 @@ interface Needs {
   readonly decisions: Decisions;
   readonly deliveries: Deliveries;
   readonly links: ShardLinks;
-  readonly audit: Audit;
+  readonly audit: AuditTrail;
   readonly statusReports: StatusReports;
   readonly peers: Pick<Peers, "shard">;
   readonly transferStore: TransferStore;
@@ -349,7 +355,7 @@ export class Removal {
     return { state, released, left, end: this.end };
   }
 
-  #append(operator: Operator, action: AuditAction, before: string, after: AuditState): void {
+  #append(operator: Operator, action: AuditedAction, before: string, after: AuditState): void {
     const cell = this.#part.cell;
     this.#part.audit.append(operator, { action, cell, target: cell, before: { state: before }, after });
   }

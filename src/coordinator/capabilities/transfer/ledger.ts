@@ -1,4 +1,4 @@
-import type { Audit, AuditAction, AuditState } from "../audit/audit.ts";
+import type { AuditTrail, AuditedAction, AuditState } from "../../kernel/audit-trail.ts";
 import { DigestSum } from "../../../common/digest.ts";
 import type { GroupCommit } from "../../kernel/group-commit.ts";
 import type { History } from "../../kernel/history.ts";
@@ -36,6 +36,16 @@ import type {
   TransferStore,
 } from "./ledger-store.ts";
 
+declare module "../../kernel/audit-trail.ts" {
+  interface AuditedActions {
+    prepare_transfer: true;
+    accept_transfer: true;
+    report_transfer: true;
+    cut_transfer: true;
+    abort_transfer: true;
+  }
+}
+
 /** Who may carry out a step (Y7). */
 const ALLOWED: Readonly<Record<"prepare" | "accept" | "cut" | "abort", readonly TransferParty[]>> = {
   prepare: ["operator", "from"],
@@ -54,7 +64,7 @@ interface Needs {
   readonly history: History;
   readonly decisions: Decisions;
   readonly deliveries: Deliveries;
-  readonly audit: Audit;
+  readonly audit: AuditTrail;
   readonly links: Pick<ShardLinks, "compare" | "decide">;
   readonly ports: Pick<Ports, "clock">;
   readonly transferStore: TransferStore;
@@ -173,7 +183,7 @@ export class Transfers {
   async #change(
     call: TransferCall,
     notAllowed: Refusal | undefined,
-    action: AuditAction,
+    action: AuditedAction,
     change: (record: TransferRecord, step: StoredStep) => TransferRecord,
   ): Promise<Result<Transfer>> {
     if (notAllowed !== undefined) return { ok: false, refusal: notAllowed };
@@ -416,7 +426,7 @@ export class Transfers {
    * The steps of cells have entries from the acceptance on, which names who prepared the transfer (O1). So a
    * source fills no audit of a cell that has agreed to nothing.
    */
-  #append(call: TransferCall, action: AuditAction, before: StoredTransfer, after: AuditState): void {
+  #append(call: TransferCall, action: AuditedAction, before: StoredTransfer, after: AuditState): void {
     const { caller, requestId, reason = null, transfer, party } = call;
     const isAgreed = action === "accept_transfer" || before.record.accepted !== null;
     if (party !== "operator" && (!isAgreed || action === "report_transfer")) return;

@@ -6,6 +6,12 @@ import type { ChangeTypes, DeclaredTypes, TypeSet, UseTypes } from "../../kernel
 import type { DirectoryStore } from "../../kernel/directory/store.ts";
 import type { AuditedStore } from "../audit/audited.ts";
 
+declare module "../../kernel/audit-trail.ts" {
+  interface AuditedActions {
+    change_types: true;
+  }
+}
+
 // How the directory changes the set of types. Runs inside a transaction.
 
 /** Replaces the set, unless an entry would change that is in use (T3). */

@@ -23,7 +23,7 @@ import {
 } from "../../capabilities/operations/directory.ts";
 import type { DirectoryCalls } from "../methods.ts";
 import { changeTypes, useTypes } from "../../capabilities/types/directory.ts";
-import { addHalves, stepsOf, type Halves } from "../half.ts";
+import { addHalves, type Halves } from "../half.ts";
 import type { Handlers, Method } from "../method.ts";
 import { directoryMethods } from "../methods.ts";
 import { defineServed, type Checked, type Work } from "../serve.ts";
@@ -41,7 +41,7 @@ export class Directory {
 
   /** @param halves - what capabilities add, by their names */
   constructor(ports: Ports, limits: Limits, halves: Halves<DirectoryPart, DirectoryHooks>) {
-    const part = makePart(ports, limits, stepsOf(halves));
+    const part = makePart(ports, limits, halves);
     this.#part = part;
     const checked: Checked = (declared, message, work) => {
       if (declared.admits) return Promise.resolve(work());
@@ -375,17 +375,6 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
       });
     },
     /** Returns the audit entries that were not copied yet, and drops those that were (O2). */
-    pullAudit: async (message) => {
-      const { copied, limit } = message;
-      if (copied !== null) {
-        const forgotten = await change(part, "forget_audit", message, () => {
-          part.audit.forget(copied);
-          return ok(null);
-        });
-        if (!forgotten.ok) return forgotten;
-      }
-      return ok(part.audit.page(limit));
-    },
     takeSlot: (message) => {
       // The queue has one place for each registered cell, so `maxCells` bounds it.
       const unfit = refuseWithoutCell(part, message.cell);

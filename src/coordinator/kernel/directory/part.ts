@@ -1,4 +1,4 @@
-import { Audit } from "../../capabilities/audit/audit.ts";
+import { auditTrailOf, stepsOf, type Halves } from "../half.ts";
 import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../../../common/limits.ts";
 import { History } from "../history.ts";
@@ -10,7 +10,6 @@ import { directorySchema } from "./schema.ts";
 import { DirectoryStore } from "./store.ts";
 import { VerificationSlots } from "../../capabilities/slots/directory.ts";
 import type { HookLists } from "../half.ts";
-import type { StepsByCapability } from "../tables.ts";
 
 /** What capabilities do in the directory besides their methods. */
 export interface DirectoryHooks {
@@ -22,8 +21,8 @@ const noDirectoryHooks = (): HookLists<DirectoryHooks> => ({ metrics: [] });
 export type DirectoryPart = ReturnType<typeof makePart>;
 
 /** Makes the parts in their order. One that needs a later one does not compile, except in a closure. */
-export function makePart(ports: Ports, limits: Limits, steps: StepsByCapability) {
-  const tables = new Tables(ports, directorySchema, steps);
+export function makePart(ports: Ports, limits: Limits, halves: Halves<never, unknown>) {
+  const tables = new Tables(ports, directorySchema, stepsOf(halves));
   const startedAtMs = ports.clock.now();
   const store = new DirectoryStore(ports.sql);
   const history = new History(ports, "the directory", store.position);
@@ -35,7 +34,7 @@ export function makePart(ports: Ports, limits: Limits, steps: StepsByCapability)
     },
     () => history.madeDurable(store.position),
   );
-  const audit = new Audit(ports, limits, "the directory");
+  const audit = auditTrailOf(halves, { ports, limits, name: "the directory" });
   const part = {
     hooks: noDirectoryHooks(),
     ports,

@@ -1,4 +1,3 @@
-import { AUDIT_TABLE } from "../../capabilities/audit/audit.ts";
 import { INCARNATION_TABLE } from "../history.ts";
 import type { Steps } from "../tables.ts";
 
@@ -41,6 +40,5 @@ export const directorySchema: Steps = [
        ask_by_ms INTEGER NOT NULL
      ) STRICT, WITHOUT ROWID`,
     INCARNATION_TABLE,
-    AUDIT_TABLE,
   ],
 ];

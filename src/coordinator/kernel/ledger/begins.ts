@@ -30,7 +30,8 @@ import { encodeRange, plainLease, type LeaseRow, type LedgerStore } from "./stor
 import { recordOfGrant, type TransferStore } from "../../capabilities/transfer/ledger-store.ts";
 import { Attempt, type AttemptEnd } from "./attempt.ts";
 import { CountByCell } from "./count-by-cell.ts";
-import type { LeaseAudit } from "../../capabilities/audit/lease-audit.ts";
+import { guarded, type HookLists } from "../half.ts";
+import type { LedgerHooks } from "./hooks.ts";
 import type { OldOutcomes } from "./old-outcomes.ts";
 import { Waits, WaitTime, type Awaited } from "../../capabilities/waiting/ledger.ts";
 
@@ -85,7 +86,7 @@ interface Needs {
   readonly history: History;
   readonly counters: Pick<LedgerCounters, "waited">;
   readonly transferStore: TransferStore;
-  readonly leaseAudit: LeaseAudit;
+  readonly hooks: HookLists<LedgerHooks>;
   readonly oldOutcomes: OldOutcomes;
 }
 
@@ -478,7 +479,7 @@ export class Begins {
       this.#part.transferStore.forget(request.transfer.from, keptTransfers - 1, now - switchBackS * 1_000);
       this.#part.transferStore.write(recordOfGrant(request, row, end.prepared));
     }
-    this.#part.leaseAudit.begun(request, row);
+    for (const granted of this.#part.hooks.granted) granted(request, row);
     this.#outstanding += 1;
     // The answer to a begin has no ops, because the caller has just sent them.
     return ok(this.#part.store.placedLeaseOf({ ...row, payload: null }, now));
@@ -493,7 +494,7 @@ export class Begins {
     const isForeign = request.transfer?.party === "from";
     const refusal =
       (isForeign ? undefined : keyRefusal(this.#part.store, request.caller)) ??
-      this.#part.leaseAudit.refusalOf(request);
+      guarded(this.#part.hooks.guardGrant, request);
     if (refusal !== undefined) return refusal;
     return stateRefusal(this.#part.store.cellState(), request);
   }

@@ -8,7 +8,8 @@ import type { Begins } from "./begins.ts";
 import type { Contradictions } from "../../capabilities/status/contradictions.ts";
 import { decidedOtherwise } from "./decided-otherwise.ts";
 import type { Deliveries } from "./deliveries.ts";
-import type { LeaseAudit } from "../../capabilities/audit/lease-audit.ts";
+import { guarded, type HookLists } from "../half.ts";
+import type { LedgerHooks } from "./hooks.ts";
 import type { Positions } from "./position.ts";
 import { plainLease, type LeaseRow, type LedgerStore } from "./store.ts";
 
@@ -32,7 +33,7 @@ interface Needs {
   readonly deliveries: Deliveries;
   readonly counters: LedgerCounters;
   readonly contradictions: Contradictions;
-  readonly leaseAudit: LeaseAudit;
+  readonly hooks: HookLists<LedgerHooks>;
 }
 
 /**
@@ -86,7 +87,8 @@ export class Decisions {
     if ((row.transfer !== null) !== (transfer !== undefined)) return leaseOfTransfer;
     if (row.state !== "GRANTED")
       return row.state === request.outcome ? ok(row) : { ok: false, refusal: decidedOtherwise(row) };
-    const unfit = transfer === undefined ? this.#part.leaseAudit.refusalOf(request) : transfer.refusal();
+    const unfit =
+      transfer === undefined ? guarded(this.#part.hooks.guardDecision, request) : transfer.refusal();
     if (unfit !== undefined) return { ok: false, refusal: unfit };
     const now = this.#part.ports.clock.now();
     this.#part.store.times.note(now, this.#part.positions.last);
@@ -99,7 +101,7 @@ export class Decisions {
       ...deciderOf(request),
     };
     this.#part.store.decide(decided);
-    if (transfer === undefined) this.#part.leaseAudit.decided(request, row);
+    if (transfer === undefined) for (const hook of this.#part.hooks.decided) hook(request, row);
     else transfer.write();
     if (request.isRemoval === true && request.outcome === "COMMITTED")
       this.#part.store.addReleased(row.destroys - row.missing);
@@ -127,7 +129,7 @@ export class Decisions {
       this.#part.deliveries.wakeWithin(FORGET_WITHIN_MS);
       return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_FENCES", retryAfterMs: 60_000 });
     }
-    const full = this.#part.leaseAudit.refusalOf(request);
+    const full = guarded(this.#part.hooks.guardDecision, request);
     if (full !== undefined) return { ok: false, refusal: full };
     const now = this.#part.ports.clock.now();
     this.#part.store.times.note(now, this.#part.positions.last);
@@ -159,7 +161,7 @@ export class Decisions {
     if (isCounted) this.#fences += 1;
     // It is forgotten like any outcome, so it must be examined.
     else this.#part.deliveries.noteChange(position);
-    this.#part.leaseAudit.decided(request, null);
+    for (const hook of this.#part.hooks.decided) hook(request, null);
     this.#part.counters.fenced();
     return ok(row);
   }

@@ -1,9 +1,19 @@
 import type { HookLists } from "../half.ts";
-import type { CellStatus, MaintainAnswer } from "../messages.ts";
+import type { BeginRequest, CellStatus, DecideRequest, MaintainAnswer } from "../messages.ts";
+import type { Refusal } from "../refusal.ts";
+import type { LeaseRow } from "./store.ts";
 import type { LedgerMetrics } from "../metrics/messages.ts";
 
 /** What capabilities do in a ledger besides their methods. */
 export interface LedgerHooks {
+  /** Why a begin is refused: when it arrives, and in the transaction that grants it. */
+  guardGrant?(request: BeginRequest): Refusal | undefined;
+  /** Runs in the transaction that grants a lease. */
+  granted?(request: BeginRequest, row: LeaseRow): void;
+  /** Why a decision is refused. It never is for load (C6). */
+  guardDecision?(request: DecideRequest): Refusal | undefined;
+  /** Runs in the transaction that decides a lease. One that was never granted has no row. */
+  decided?(request: DecideRequest, before: LeaseRow | null): void;
   /** Adds fields to what the ledger tells of its cell. */
   status?(): Partial<CellStatus>;
   /** Adds fields to what the cron is told. */
@@ -11,4 +21,12 @@ export interface LedgerHooks {
   metrics?(): Partial<LedgerMetrics>;
 }
 
-export const noLedgerHooks = (): HookLists<LedgerHooks> => ({ status: [], maintained: [], metrics: [] });
+export const noLedgerHooks = (): HookLists<LedgerHooks> => ({
+  guardGrant: [],
+  granted: [],
+  guardDecision: [],
+  decided: [],
+  status: [],
+  maintained: [],
+  metrics: [],
+});

@@ -1,4 +1,4 @@
-import type { AuditAction } from "../../capabilities/audit/audit.ts";
+import type { AuditedAction } from "../audit-trail.ts";
 import { cellRemoved } from "../../capabilities/removal/cell-removed.ts";
 import type { Limits } from "../../../common/limits.ts";
 import type {
@@ -36,7 +36,7 @@ import { positionAt } from "./position.ts";
 import type { Pruned } from "./prune.ts";
 import type { LeaseRow } from "./store.ts";
 import { makePart, type LedgerPart } from "./part.ts";
-import { addHalves, stepsOf, type Halves } from "../half.ts";
+import { addHalves, withFields, type Halves } from "../half.ts";
 import type { LedgerHooks } from "./hooks.ts";
 
 /** How far a ledger's clock can be behind that with which it answered a point that it has lost since (L7). */
@@ -62,7 +62,7 @@ export class Ledger {
     peers: Pick<Peers, "shard" | "directory">,
     halves: Halves<LedgerPart, LedgerHooks>,
   ) {
-    const part = makePart(cell, platform, limits, peers, stepsOf(halves));
+    const part = makePart(cell, platform, limits, peers, halves);
     this.#part = part;
     const measures: Measures<typeof ledgerMethods> = {
       begin: (_, serve) => watch(part.beginDurations.time(serve), (reply) => part.counters.begun(reply)),
@@ -239,10 +239,6 @@ function handlersOf(part: LedgerPart): Handlers<typeof ledgerMethods> {
       return reply;
     },
     /** Returns the audit entries that were not copied yet, and drops those that were (O2). */
-    pullAudit: durably(async ({ copied, limit }) => {
-      if (copied !== null) await part.commits.submit("forget_audit", () => part.audit.forget(copied));
-      return ok(part.audit.page(limit));
-    }),
     /** Checks the next leases of this ledger, or the first ones (Z1). */
     scrub: durably((message) => part.scrub.step(message)),
 
@@ -370,18 +366,18 @@ async function maintain(part: LedgerPart, message: Maintain): Promise<Result<Mai
   part.links.tellAll();
   if (message.directory !== undefined) part.directory.learn(message.directory);
   const { total } = await tidy(part);
-  return ok({
+  const own: Partial<MaintainAnswer> = {
     pruned: total,
     state: part.store.cellState(),
     reported: part.statusReports.last,
     contradictions: part.contradictions.seen,
     unapplied: part.deliveries.unapplied,
     staleLeases: part.begins.counts(part.ports.clock.now()).staleLeases,
-    auditEntries: part.audit.count,
     scrub: part.scrub.work,
     directory: part.directory.point ?? null,
     removed: part.removal.end,
-  });
+  };
+  return ok(withFields(own, part.hooks.maintained));
 }
 
 function statusOf({ store }: LedgerPart, lease: string): LeaseStatus | null {
@@ -447,7 +443,7 @@ async function tidy(part: LedgerPart): Promise<Pruned> {
 }
 
 /** The name of a change of a cell's state in the audit. */
-function stateAction(before: CellState, after: CellState): AuditAction {
+function stateAction(before: CellState, after: CellState): AuditedAction {
   if (after === "FROZEN") return "freeze_cell";
   if (after === "DRAINING") return "drain_cell";
   return before === "DRAINING" ? "undrain_cell" : "unfreeze_cell";

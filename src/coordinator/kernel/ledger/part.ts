@@ -1,4 +1,4 @@
-import { Audit } from "../../capabilities/audit/audit.ts";
+import { auditTrailOf, stepsOf, type Halves } from "../half.ts";
 import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../../../common/limits.ts";
 import { History } from "../history.ts";
@@ -14,7 +14,6 @@ import { Contradictions } from "../../capabilities/status/contradictions.ts";
 import { Decisions } from "./decisions.ts";
 import { Deliveries } from "./deliveries.ts";
 import { LedgerReconciler } from "../../capabilities/loss/ledger.ts";
-import { LeaseAudit } from "../../capabilities/audit/lease-audit.ts";
 import { ShardLinks } from "./shard-links.ts";
 import { LedgerScrub } from "../../capabilities/scrub/ledger.ts";
 import { OldOutcomes } from "./old-outcomes.ts";
@@ -28,7 +27,6 @@ import { StatusReports } from "../../capabilities/status/ledger.ts";
 import { LedgerStore } from "./store.ts";
 import { TransferStore } from "../../capabilities/transfer/ledger-store.ts";
 import { Transfers } from "../../capabilities/transfer/ledger.ts";
-import type { StepsByCapability } from "../tables.ts";
 import { noLedgerHooks } from "./hooks.ts";
 
 export type LedgerPart = ReturnType<typeof makePart>;
@@ -39,7 +37,7 @@ export function makePart(
   platform: Ports,
   limits: Limits,
   peers: Pick<Peers, "shard" | "directory">,
-  steps: StepsByCapability,
+  halves: Halves<never, unknown>,
 ) {
   let isHalted = false;
   const ports: Ports = {
@@ -49,7 +47,7 @@ export function makePart(
       platform.halt(reason);
     },
   };
-  const tables = new Tables(ports, ledgerSchema, steps);
+  const tables = new Tables(ports, ledgerSchema, stepsOf(halves));
   const startedAtMs = ports.clock.now();
   const beginDurations = new Histogram(ports.clock);
   const decisionDurations = new Histogram(ports.clock);
@@ -75,17 +73,17 @@ export function makePart(
   );
   const contradictions = new Contradictions(ports);
   const statusReports = new StatusReports(ports, limits, contradictions, history);
-  const audit = new Audit(ports, limits, `the ledger of cell ${cell}`);
-  const leaseAudit = new LeaseAudit(audit, cell);
+  const audit = auditTrailOf(halves, { ports, limits, name: `the ledger of cell ${cell}` });
+  const hooks = noLedgerHooks();
   const sending = { ...stored, links, directory, deliveries, commits, contradictions, statusReports, audit };
   const oldOutcomes = new OldOutcomes(stored);
-  const begins = new Begins({ ...sending, leaseAudit, counters, oldOutcomes });
-  const decisions = new Decisions({ ...sending, leaseAudit, counters, begins });
+  const begins = new Begins({ ...sending, hooks, counters, oldOutcomes });
+  const decisions = new Decisions({ ...sending, hooks, counters, begins });
   const part = { ...sending, counters, begins, decisions, oldOutcomes };
   const leases = new LedgerScrub(part);
   return {
     ...part,
-    hooks: noLedgerHooks(),
+    hooks,
     tables,
     startedAtMs,
     beginDurations,

@@ -1,4 +1,3 @@
-import { AUDIT_TABLE } from "../../capabilities/audit/audit.ts";
 import { INCARNATION_TABLE } from "../history.ts";
 import type { Steps } from "../tables.ts";
 import { TRANSFER_TABLES } from "../../capabilities/transfer/ledger-store.ts";
@@ -53,7 +52,6 @@ export const ledgerSchema: Steps = [
        expires_at_ms INTEGER NOT NULL
      ) STRICT, WITHOUT ROWID`,
     INCARNATION_TABLE,
-    AUDIT_TABLE,
     ...TRANSFER_TABLES,
   ],
 ];

@@ -1,4 +1,4 @@
-import { Audit } from "../../capabilities/audit/audit.ts";
+import { auditTrailOf, stepsOf, type Halves } from "../half.ts";
 import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../../../common/limits.ts";
 import { Tables } from "../tables.ts";
@@ -30,7 +30,6 @@ import { ShardTransfers } from "../../capabilities/transfer/shard.ts";
 import { ShardScrub } from "../../capabilities/scrub/shard.ts";
 import { ShardStore } from "./store.ts";
 import { Sweeper } from "./sweeper.ts";
-import type { StepsByCapability } from "../tables.ts";
 import { noShardHooks } from "./hooks.ts";
 
 /**
@@ -53,9 +52,9 @@ export function makePart(
   limits: Limits,
   peers: Peers,
   logOf: LogOf,
-  steps: StepsByCapability,
+  halves: Halves<never, unknown>,
 ) {
-  const tables = new Tables(ports, shardSchema, steps);
+  const tables = new Tables(ports, shardSchema, stepsOf(halves));
   const log = logOf(ports, limits);
   const startedAtMs = ports.clock.now();
   const counters = new ShardCounters();
@@ -63,7 +62,7 @@ export function makePart(
   const changes = new ChangeCounts(ports.randomness);
   const isFull = (): boolean => ports.sql.sizeBytes() > limits.shardBytes;
   const pastClaims = new PastClaims(ports.sql, limits, isFull);
-  const audit = new Audit(ports, limits, `shard ${index}`);
+  const audit = auditTrailOf(halves, { ports, limits, name: `shard ${index}` });
   const store = new ShardStore(
     ports.sql,
     log,

@@ -1,4 +1,3 @@
-import { AUDIT_TABLE } from "../../capabilities/audit/audit.ts";
 import { INCARNATION_TABLE } from "../history.ts";
 import type { Steps } from "../tables.ts";
 import { MOVED_NAME_TABLE } from "../../capabilities/growth/moved-names.ts";
@@ -42,6 +41,5 @@ export const shardSchema: Steps = [
     INCARNATION_TABLE,
     LOG_TABLE,
     ...PAST_CLAIM_TABLES,
-    AUDIT_TABLE,
   ],
 ];

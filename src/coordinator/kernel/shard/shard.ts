@@ -55,7 +55,7 @@ import type { ExecutionId, HoldRow } from "./rows.ts";
 import { MOVE_WEIGHT, PRECOMMIT_WEIGHT } from "../../capabilities/transfer/shard.ts";
 import { checkHolds } from "../../capabilities/scrub/shard.ts";
 import { makePart, readLog, type ShardPart } from "./part.ts";
-import { addHalves, stepsOf, type Halves } from "../half.ts";
+import { addHalves, withFields, type Halves } from "../half.ts";
 import type { ShardHooks } from "./hooks.ts";
 
 /**
@@ -100,7 +100,7 @@ export class Shard {
     halves: Halves<ShardPart, ShardHooks>,
     logOf = readLog,
   ) {
-    const part = makePart(index, ports, limits, peers, logOf, stepsOf(halves));
+    const part = makePart(index, ports, limits, peers, logOf, halves);
     this.#part = part;
     const checked: Checked = (declared, message, work) => {
       if (declared.admits) return Promise.resolve(work());
@@ -205,10 +205,6 @@ function handlersOf(part: ShardPart): Handlers<typeof shardMethods> {
     listPeriods: (message) => listPeriods(part, message),
     erasePeriods: (message) => erasePeriods(part, message),
     /** Returns the audit entries that were not copied yet, and drops those that were (O2). */
-    pullAudit: async ({ copied, limit }) => {
-      if (copied !== null) await part.commits.submit("forget_audit", () => part.audit.forget(copied));
-      return ok(part.audit.page(limit));
-    },
     growStep: (message) => residence.growStep(message),
     /** Returns how far this shard is with a growth. */
     growthProgress: () => ok(part.source.progress),
@@ -572,7 +568,7 @@ function ping(part: ShardPart, { newShard }: PingShard): ShardWork {
   part.sweeper.arm();
   if (!part.target.isWhole) part.residence.wakeSources();
   const handedOver = newShard === undefined ? undefined : part.source.handedOverTo(newShard);
-  const work = { auditEntries: part.audit.count, scrub: part.scrub.work };
+  const work = withFields<ShardWork>({ scrub: part.scrub.work }, part.hooks.pinged);
   return { ...work, ...(handedOver === undefined ? {} : { handedOver }) };
 }
 

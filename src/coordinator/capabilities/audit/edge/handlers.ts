@@ -1,5 +1,5 @@
 import type * as z from "zod";
-import type { AuditState } from "../audit.ts";
+import type { AuditState } from "../../../kernel/audit-trail.ts";
 import { ok } from "../../../kernel/refusal.ts";
 import { listAudit, type AuditPosition, type ListedEntry } from "./cron.ts";
 import { timeOf } from "../../../api/answers.ts";

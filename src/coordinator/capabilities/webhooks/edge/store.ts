@@ -1,5 +1,5 @@
 import { and, asc, count, desc, eq, getTableColumns, sql } from "drizzle-orm";
-import type { AuditAction, AuditState } from "../../audit/audit.ts";
+import type { AuditedAction, AuditState } from "../../../kernel/audit-trail.ts";
 import type { Limits } from "../../../../common/limits.ts";
 import type { Operator } from "../../../kernel/messages.ts";
 import { changedMeanwhile, ok, refused, type Result } from "../../../kernel/refusal.ts";
@@ -7,6 +7,15 @@ import { runBatch, type Database } from "../../../d1/database.ts";
 import { webhookDeliveries, webhooks } from "../../../d1/schema.ts";
 import { pruneMessages } from "./prune-messages.ts";
 import type { Attempt } from "./send.ts";
+
+declare module "../../../kernel/audit-trail.ts" {
+  interface AuditedActions {
+    add_webhook: true;
+    change_webhook: true;
+    remove_webhook: true;
+    test_webhook: true;
+  }
+}
 
 export type Webhook = typeof webhooks.$inferSelect;
 export type Delivery = typeof webhookDeliveries.$inferSelect;
@@ -141,7 +150,7 @@ export async function removeWebhook(
  * the webhook itself, so there is no copy to wait for.
  */
 const insertEntry = (
-  action: AuditAction,
+  action: AuditedAction,
   { webhookId, version }: Webhook,
   { operator, auditId, atMs }: Change,
   before: AuditState | null,
