@@ -25,7 +25,7 @@ interface Binary {
 
 const limits = validateReadWriteMaxBytes(undefined, undefined, undefined);
 
-const binaries = new Map<WireMethod, Binary>(
+const binaries: ReadonlyMap<WireMethod, Binary> = new Map(
   methods.map((method) => {
     const both = createMethodSerializationLookup(method.desc, undefined, undefined, limits);
     const [input, output] = [both.getI(true), both.getO(true)];

@@ -10,14 +10,14 @@ import { bytesOfSourceId } from "./source-id.ts";
 /** What is done with fields: they are messages to rewrite, or an int64 that becomes the bytes of an id. */
 type Plan = ReadonlyMap<number, Plan | "id">;
 
-const metadata: Plan = new Map([[3, new Map([[2, "id" as const]])]]);
-const beginUpdate: Plan = new Map([
+const metadata: ReadonlyMap<number, Plan> = new Map([[3, new Map([[2, "id" as const]])]]);
+const beginUpdate: ReadonlyMap<number, Plan> = new Map([
   [1, metadata],
   [2, metadata],
 ]);
 
 /** Where `next` and `limit` of ListRecords are in our message, by their old numbers. */
-const MOVED = new Map([
+const MOVED: ReadonlyMap<number, number> = new Map([
   [3, 1003],
   [4, 1004],
 ]);

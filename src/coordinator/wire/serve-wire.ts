@@ -59,7 +59,7 @@ interface Served {
   handler: UniversalHandler;
 }
 
-const served = new Map<string, Served>(
+const served: ReadonlyMap<string, Served> = new Map(
   methods.flatMap((method) => {
     const handler = router.handlers.find((each) => each.method === method.desc);
     return handler === undefined ? [] : [[`${WIRE_PATH}${handler.requestPath}`, { method, handler }]];

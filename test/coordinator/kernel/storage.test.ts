@@ -27,6 +27,7 @@ import { Host } from "../../../src/hosts/node/host.ts";
 import { MemoryStore } from "../../../src/hosts/node/object-store.ts";
 import type { Call } from "../../../src/coordinator/objects/interceptor.ts";
 import { Witness } from "../../../src/coordinator/capabilities/loss/edge/witness.ts";
+import { SignInLimit } from "../../../src/coordinator/console/sign-in-limit.ts";
 import * as projection from "../../../src/coordinator/d1/schema.ts";
 import { defaultRuntime } from "../../../src/coordinator/runtime.ts";
 import { TestClock } from "../../../src/users/testing/clock.ts";
@@ -711,8 +712,23 @@ const proofs: Record<string, Proof> = {
   "PageTokens.#accepted": "after work",
   "ConsoleSessions.#session": "after work",
   "ConsoleSessions.#form": "after work",
+  limits: "made once",
+  "SignInLimit.#failed": () => {
+    const limit = new SignInLimit();
+    for (let n = 0; n < 1_100; n += 1) limit.failed(`address-${n}`, 0);
+    return Promise.resolve([sizeOf(limit, "#failed"), 1_000]);
+  },
   "Hmac.#key": "after work",
   "CallTracing.#works": "made once",
+  "SpanExporter.#open": at(
+    "test/coordinator/tracing/exporter.test.ts",
+    "a call that never returns is exported as failed, and a limited number is open",
+  ),
+  "SpanExporter.#finished": at(
+    "test/coordinator/tracing/exporter.test.ts",
+    "while a collector hangs, a limited number of spans waits, and further ones are lost",
+  ),
+  fieldsOf: "made once",
   "Sender.#interceptors": "made once",
   "Witness.#seen": async () => [sizeOf(witnessOf(1_400, 1), "#seen"), 1_300],
   "SeenPoints.#points": async () => {

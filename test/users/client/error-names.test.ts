@@ -93,7 +93,7 @@ describe("in two minified copies of the package", () => {
       const outfile = join(folder, `${name}.mjs`);
       await build({
         stdin: {
-          contents: 'export * from "./src/client/index.ts"; export * from "./src/cell/index.ts";',
+          contents: 'export * from "./src/users/client/index.ts"; export * from "./src/users/cell/index.ts";',
           resolveDir: root,
         },
         bundle: true,
