@@ -52,16 +52,16 @@ export const WORKER: readonly string[] = [
 const rules: Readonly<Record<string, Pick<Entry, "peers" | "bundles" | "runsOn">>> = {
   client: { peers: [], bundles: ["uuid"], runsOn: "any" },
   cell: { peers: ["drizzle-orm"], bundles: ["@noble/hashes", "re2js", "uuid"], runsOn: "any" },
-  "users/cell/postgres": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
-  "users/cell/mysql": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
-  "users/cell/pg": { peers: ["drizzle-orm", "pg"], bundles: ["uuid"], runsOn: "any" },
-  "users/cell/mysql2": { peers: ["drizzle-orm", "mysql2"], bundles: ["uuid"], runsOn: "any" },
-  "users/cell/kysely": { peers: ["drizzle-orm", "kysely"], bundles: ["uuid"], runsOn: "any" },
+  "cell/postgres": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
+  "cell/mysql": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
+  "cell/pg": { peers: ["drizzle-orm", "pg"], bundles: ["uuid"], runsOn: "any" },
+  "cell/mysql2": { peers: ["drizzle-orm", "mysql2"], bundles: ["uuid"], runsOn: "any" },
+  "cell/kysely": { peers: ["drizzle-orm", "kysely"], bundles: ["uuid"], runsOn: "any" },
   // It calls the generated client that it is given, and imports nothing of Prisma.
-  "users/cell/prisma": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
-  "users/cell/adapter": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
+  "cell/prisma": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
+  "cell/adapter": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
   // It contains the coordinator, which is loaded when its tests run.
-  "users/cell/conformance": { peers: ["drizzle-orm"], bundles: WORKER, runsOn: "node" },
+  "cell/conformance": { peers: ["drizzle-orm"], bundles: WORKER, runsOn: "node" },
   router: { peers: [], bundles: [], runsOn: "any" },
   "router/node": { peers: [], bundles: ["@hono/node-server", "hono"], runsOn: "node" },
   // It contains the coordinator.
