@@ -11,6 +11,8 @@ const parts = {
   core: {
     mutate: [
       "src/coordinator/kernel/**/*.ts",
+      "src/coordinator/capabilities/*/*.ts",
+      "src/common/*.ts",
       "src/common/{canonical,types}/**/*.ts",
       "!src/common/canonical/tables.ts",
       "!src/coordinator/kernel/**/schema.ts",
