@@ -35,7 +35,7 @@ test("a description says the same after it was written and read, and equals this
 });
 
 describe("types:", () => {
-  const MESSAGES = "src/core/messages.d.ts";
+  const MESSAGES = "src/coordinator/kernel/messages.d.ts";
   const SHAPES = "scripts/formats/shapes.d.ts";
   type Edit = [from: string | RegExp, to: string, file?: string];
 
@@ -64,7 +64,7 @@ describe("types:", () => {
       within("BeginRequest", "lease: string;", "lease: string; extra?: string;"),
       within("Report", "through: number;", "through: number; extra?: string;"),
       within("BeginRequest", "ops: Op[]", "ops: readonly Op[]"),
-      ["type Reason =", 'type Reason = "NEW" |', "src/core/refusal.d.ts"],
+      ["type Reason =", 'type Reason = "NEW" |', "src/coordinator/kernel/refusal.d.ts"],
     );
     expect(compared(today)).toEqual([]);
   });
@@ -94,7 +94,11 @@ describe("types:", () => {
         within("WaitState", '"offered"', '"refused" | "offered"'),
         within("FoundNames", "next: BucketKey | null", "next: BucketKey"),
         within("Period", "cell: string;", ""),
-        ["type StoredOp = [", "type StoredOp = [ extra: string,", "src/core/ledger/payload.d.ts"],
+        [
+          "type StoredOp = [",
+          "type StoredOp = [ extra: string,",
+          "src/coordinator/kernel/ledger/payload.d.ts",
+        ],
       ),
     );
     const here = "this code cannot read its";
