@@ -5,7 +5,7 @@ import type { Env } from "../env.ts";
 import { makeDirectory, makeLedger, makeShard, type Served } from "./make.ts";
 import { objectPorts, type PortsOf } from "./ports.ts";
 
-/** The Durable Object of one cell's ledger. The protocol is in core/ledger. */
+/** The Durable Object of one cell's ledger. The protocol is in coordinator/kernel/ledger. */
 export class CellLedger extends DurableObject<Env> {
   readonly #ledger: Served;
 
@@ -25,7 +25,7 @@ export class CellLedger extends DurableObject<Env> {
   }
 }
 
-/** The Durable Object of one shard. The protocol is in core/shard. */
+/** The Durable Object of one shard. The protocol is in coordinator/kernel/shard. */
 export class ClaimShard extends DurableObject<Env> {
   readonly #shard: Served;
 
@@ -45,7 +45,7 @@ export class ClaimShard extends DurableObject<Env> {
   }
 }
 
-/** The Durable Object of a deployment's directory. The protocol is in core/directory. */
+/** The Durable Object of a deployment's directory. The protocol is in coordinator/kernel/directory. */
 export class Directory extends DurableObject<Env> {
   readonly #directory: Served;
 
