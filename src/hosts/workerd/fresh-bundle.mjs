@@ -17,7 +17,11 @@ const INPUTS = "inputs.json";
 let attempts = 0;
 
 /** The files that say how bundles are made. */
-const SETTINGS = ["fresh", "cli", "standalone"].map((name) => `scripts/${name}-bundle.mjs`);
+const SETTINGS = [
+  "src/hosts/workerd/fresh-bundle.mjs",
+  "scripts/cli-bundle.mjs",
+  "scripts/standalone-bundle.mjs",
+];
 
 /**
  * Returns whether the bundle in a folder is that of the sources as they are.
