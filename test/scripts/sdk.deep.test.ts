@@ -144,7 +144,7 @@ describe("the build refuses", () => {
   test("an entry without a source", async () => {
     const repository = repositoryOf(client, "");
     await expect(buildSdk(repository, [client, cell], join(repository, "dist"))).rejects.toThrow(
-      /^leasehold\/cell: there is no src\/cell\/index\.ts$/,
+      /^leasehold\/cell: there is no src\/users\/cell\/index\.ts$/,
     );
   });
 });
