@@ -173,6 +173,24 @@ function closuresOf({ id, body }: AnyFunction, { text }: Source): string[] {
   );
 }
 
+/** The methods of an object that a function returns, as `Shard.exchange`. */
+function handlersOf({ returnType, body }: AnyFunction, { text }: Source): string[] {
+  const type = returnType == null ? "" : text.slice(returnType.start, returnType.end);
+  const [, kind] = /^: Handlers<typeof (\w+)Methods>$/.exec(type) ?? [];
+  if (kind === undefined) return [];
+  return (body?.body ?? []).flatMap((statement) =>
+    statement.type === "ReturnStatement" && statement.argument?.type === "ObjectExpression"
+      ? statement.argument.properties.flatMap((property) =>
+          property.type === "Property"
+            ? [
+                `${kind.charAt(0).toUpperCase()}${kind.slice(1)}.${text.slice(property.key.start, property.key.end)}`,
+              ]
+            : [],
+        )
+      : [],
+  );
+}
+
 /** Returns the value of a constant, or undefined if it is not a number that the source determines. */
 function valueOf(node: Expression, source: Source, known: ReadonlyMap<string, number>): number | undefined {
   if (node.type === "Literal") return typeof node.value === "number" ? node.value : undefined;
@@ -206,7 +224,7 @@ export interface Structures {
   memory: string[];
   /** The names under which objects store single values. */
   metaKeys: string[];
-  /** Methods and functions, as `Class.method` and `function`, and variables. */
+  /** Methods and functions, as `Class.method`, `Object.method` and `function`, and variables. */
   names: Set<string>;
   /** The values of constants. Constants of several modules may have the same name. */
   constants: Map<string, number[]>;
@@ -234,6 +252,7 @@ export function findStructures(): Structures {
       ClassExpression: onClass,
       FunctionDeclaration(node) {
         names.add(node.id?.name ?? "");
+        for (const name of handlersOf(node, source)) names.add(name);
         memory.push(...closuresOf(node, source));
       },
       VariableDeclarator({ id }) {

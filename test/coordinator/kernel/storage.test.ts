@@ -342,6 +342,10 @@ const proofs: Record<string, Proof> = {
     "test/coordinator/kernel/shard/read-queue.test.ts",
     "[M7] [M6] a read that would wait too long, or behind too many of its cell, is refused",
   ),
+  "Tables.#stored": at(
+    "test/coordinator/kernel/tables.test.ts",
+    "[M5] each capability has steps of its own, and one that was taken out loses none",
+  ),
   "Tables.#steps": "made once",
   "PlacementGuard.#used": "after work",
   "PlacementGuard.#asking": at(
@@ -428,7 +432,7 @@ const proofs: Record<string, Proof> = {
     "test/coordinator/capabilities/growth/growth.test.ts",
     "[G4] [M6] steps at the same time share one step",
   ),
-  "Shard.#waking": at(
+  "Residence.#waking": at(
     "test/coordinator/capabilities/growth/growth.test.ts",
     "[G7] [M6] a new shard that waits tells each source once at a time",
   ),
