@@ -108,6 +108,7 @@ export default defineConfig({
           name: "unit",
           include: [
             "test/{cli,common,demo,users}/**/*.test.ts",
+            "test/coordinator/*.test.ts",
             "test/coordinator/{capabilities,kernel,tracing}/**/*.test.ts",
             "test/hosts/node/**/*.test.ts",
             "test/coordinator/auth/tokens/**/*.test.ts",

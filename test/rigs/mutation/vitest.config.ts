@@ -8,7 +8,7 @@ const core = {
   // rules.test.ts only reads files, and unicode-data.test.ts checks tables at every code point.
   exclude: [
     "test/coordinator/capabilities/*/workerd/**",
-    "test/coordinator/kernel/rules.test.ts",
+    "test/coordinator/rules.test.ts",
     "test/common/canonical/unicode-data.test.ts",
   ],
 };

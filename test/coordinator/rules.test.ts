@@ -2,11 +2,11 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import manifest from "../../../package.json" with { type: "json" };
-import { auditActions } from "../../../src/coordinator/capabilities/audit/audit.ts";
-import { invariants } from "../../rigs/sim/violation.ts";
+import manifest from "../../package.json" with { type: "json" };
+import { auditActions } from "../../src/coordinator/capabilities/audit/audit.ts";
+import { invariants } from "../rigs/sim/violation.ts";
 
-const root = join(import.meta.dirname, "../../..");
+const root = join(import.meta.dirname, "../..");
 const reference = readFileSync(join(root, "docs/reference/protocol.md"), "utf8");
 const rules = new Set([...reference.matchAll(/^- \*\*([A-Z]\d+)\*\*/gm)].map(([, rule = ""]) => rule));
 

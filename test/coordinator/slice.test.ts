@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { partOf } from "../../support/slice.ts";
+import { partOf } from "../support/slice.ts";
 
 test("consecutive slices have every case, and each slice has one", () => {
   for (const count of [1, 2, 3, 7]) {

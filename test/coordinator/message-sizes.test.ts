@@ -1,8 +1,8 @@
 /** The largest messages that the limits allow, against what the platform allows. */
 import { serialize } from "node:v8";
 import { expect, test } from "vitest";
-import { AUDIT_PAGE, type AuditPage } from "../../../src/coordinator/capabilities/audit/audit.ts";
-import { MAX_PATTERN_LENGTH } from "../../../src/common/canonical/pattern.ts";
+import { AUDIT_PAGE, type AuditPage } from "../../src/coordinator/capabilities/audit/audit.ts";
+import { MAX_PATTERN_LENGTH } from "../../src/common/canonical/pattern.ts";
 import type {
   ChangeIdentities,
   ChangeTypes,
@@ -10,8 +10,8 @@ import type {
   KeyPage,
   RestoreDirectory,
   Snapshot,
-} from "../../../src/coordinator/kernel/directory/messages.ts";
-import { limitTable, type LimitName } from "../../../src/common/limits.ts";
+} from "../../src/coordinator/kernel/directory/messages.ts";
+import { limitTable, type LimitName } from "../../src/common/limits.ts";
 import {
   type BucketKey,
   type ClaimRecord,
@@ -24,14 +24,14 @@ import {
   type Pull,
   type PullAnswer,
   type Source,
-} from "../../../src/coordinator/kernel/messages.ts";
+} from "../../src/coordinator/kernel/messages.ts";
 import {
   MAX_IDENTITIES_BYTES,
   type Identities,
-} from "../../../src/coordinator/capabilities/identities/identities.ts";
-import { MAX_TYPE_NUMBER, MAX_TYPES } from "../../../src/common/types/document.ts";
-import { TYPE_KINDS } from "../../../src/common/types/types.ts";
-import { operator, STAMP } from "../../support/ops.ts";
+} from "../../src/coordinator/capabilities/identities/identities.ts";
+import { MAX_TYPE_NUMBER, MAX_TYPES } from "../../src/common/types/document.ts";
+import { TYPE_KINDS } from "../../src/common/types/types.ts";
+import { operator, STAMP } from "../support/ops.ts";
 
 /** The platform's limit of a row. */
 const ROW_BYTES = 2_000_000;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readConfig } from "../../../src/coordinator/config.ts";
+import { readConfig } from "../../src/coordinator/config.ts";
 
 test("a missing variable has a default, and an invalid one is named in the error", () => {
   expect(readConfig({})).toMatchObject({
