@@ -2,7 +2,7 @@ import type * as z from "zod";
 import type { Principal } from "../auth/principal.ts";
 import type { Cell, MintedKey } from "../kernel/directory/messages.ts";
 import type { CellStatus, Change, ClaimRecord, Lease, Op, OpKind, Period } from "../kernel/messages.ts";
-import { idleMsOf } from "../capabilities/renewals/idle-time.ts";
+import { idleMsOf } from "../kernel/ledger/idle-time.ts";
 import type { ReportedStatus, RunTimes } from "../capabilities/status/status.ts";
 import { Types, type TypeKind } from "../../common/types/types.ts";
 import type { change as changeSchema } from "../capabilities/feed/edge/routes.ts";

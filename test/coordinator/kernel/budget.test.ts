@@ -7,7 +7,7 @@ import { RIDE_WAIT_MS } from "../../../src/coordinator/kernel/ledger/shard-link.
 import { defaultLimits, type Limits } from "../../../src/common/limits.ts";
 import { shardOf, shardsOf } from "../../../src/coordinator/kernel/placement.ts";
 import { Cluster } from "../../support/cluster.ts";
-import { beginRequest, callerOf, decideRequest, keyOf, operator } from "../../support/ops.ts";
+import { beginRequest, decideRequest, keyOf, operator } from "../../support/ops.ts";
 import { bucketType } from "../../support/types.ts";
 
 interface Cost {
@@ -48,21 +48,6 @@ const names = (count: number, prefix: string): string[] =>
   Array.from({ length: count }, (_, n) => `${prefix}-${n}`);
 const shardsTouched = (c: Cluster, values: readonly string[]): number =>
   new Set(values.map((value) => shardOf(bucketType("ROUTES"), value, shardsOf(c.envelope.placement)))).size;
-
-test("a renewal costs one transaction, and no message to another part", async () => {
-  const c = await warm(4);
-  const lease = c.uuid();
-  await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["renewed"])));
-  const renewal = { ...c.envelope, caller: callerOf(), lease, reason: "an import" };
-  expect(await costOf(c, () => c.ledger("1").object.renew(renewal))).toEqual({
-    messages: 0,
-    transactions: 1,
-  });
-  expect(await costOf(c, () => c.ledger("1").object.renew(renewal))).toEqual({
-    messages: 0,
-    transactions: 0,
-  });
-});
 
 test.each([1, 2, 4, 16])(
   "a begin of %i claims on s shards costs s messages and s + 1 transactions; so does its commit",

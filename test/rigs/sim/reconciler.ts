@@ -8,7 +8,7 @@ import {
 } from "../../../src/users/cell/reconcile.ts";
 import type { RemoteLeases } from "../../../src/users/cell/remote-leases.ts";
 import type { Answer as CellAnswer } from "../../../src/users/client/answer.ts";
-import { idleMsOf } from "../../../src/coordinator/capabilities/renewals/idle-time.ts";
+import { idleMsOf } from "../../../src/coordinator/kernel/ledger/idle-time.ts";
 import type { Lease, Outcome } from "../../../src/coordinator/kernel/messages.ts";
 import type { Answer } from "../../../src/coordinator/kernel/ports.ts";
 import type { Api } from "./api.ts";

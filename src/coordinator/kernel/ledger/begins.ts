@@ -1,7 +1,7 @@
 import { callOfRemovedCell } from "../../capabilities/removal/cell-removed.ts";
 import { fanOut } from "../fan-out.ts";
 import type { GroupCommit } from "../group-commit.ts";
-import { idleMsOf } from "../../capabilities/renewals/idle-time.ts";
+import { idleMsOf } from "./idle-time.ts";
 import type { Limits } from "../../../common/limits.ts";
 import type {
   AttemptId,

@@ -1,6 +1,6 @@
 /** Renewals of leases (C8): what they change, what they leave alone, and what a wrong clock does. */
 import { expect, onTestFinished, test, vi } from "vitest";
-import { idleMsOf } from "../../../../src/coordinator/capabilities/renewals/idle-time.ts";
+import { idleMsOf } from "../../../../src/coordinator/kernel/ledger/idle-time.ts";
 import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
 import type { Lease } from "../../../../src/coordinator/kernel/messages.ts";
 import { Cluster } from "../../../support/cluster.ts";
@@ -39,6 +39,17 @@ const staleLeases = async (c: Cluster): Promise<number> => {
   if (!metrics.ok) throw new Error(metrics.refusal.detail);
   return metrics.value.staleLeases;
 };
+
+test("[C8] a renewal costs one transaction, and no message to another part", async () => {
+  const c = await Cluster.start();
+  const lease = await begin(c);
+  const { counts } = c.ledger("1").sql;
+  const [messages, { transactions }] = [c.calls.length, { ...counts }];
+  await renew(c, lease);
+  await renew(c, lease);
+  expect(c.calls).toHaveLength(messages);
+  expect(counts.transactions - transactions).toBe(1);
+});
 
 test("[C8] a renewal resets the time after which a lease is stale, and nothing else", async () => {
   const c = await Cluster.start();

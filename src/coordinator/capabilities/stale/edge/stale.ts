@@ -1,7 +1,7 @@
 import { eq, isNull, sql, type SQL } from "drizzle-orm";
 import { ask } from "../../../kernel/ask.ts";
 import { fanOut } from "../../../kernel/fan-out.ts";
-import { idleMsOf } from "../../renewals/idle-time.ts";
+import { idleMsOf } from "../../../kernel/ledger/idle-time.ts";
 import type { Envelope, LeaseCounts, LeaseStatus } from "../../../kernel/messages.ts";
 import { ok, type Refusal, type Result } from "../../../kernel/refusal.ts";
 import type { Config } from "../../../config.ts";

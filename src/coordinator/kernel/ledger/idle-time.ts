@@ -1,4 +1,4 @@
-import type { Lease } from "../../kernel/messages.ts";
+import type { Lease } from "../messages.ts";
 
 /**
  * Returns how long nobody has said that work on a lease goes on, in milliseconds: the time since its grant,
