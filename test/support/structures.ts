@@ -183,7 +183,8 @@ function handlersOf({ returnType, body }: AnyFunction, { text }: Source): string
       ? statement.argument.properties.flatMap((property) =>
           property.type === "Property"
             ? [
-                `${kind.charAt(0).toUpperCase()}${kind.slice(1)}.${text.slice(property.key.start, property.key.end)}`,
+                `${kind.charAt(0).toUpperCase()}${kind.slice(1)}.` +
+                  text.slice(property.key.start, property.key.end),
               ]
             : [],
         )

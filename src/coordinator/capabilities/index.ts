@@ -7,7 +7,7 @@ import { audit } from "./audit/index.ts";
 import { renewals } from "./renewals/index.ts";
 
 /** Their order is that of their hooks. */
-const capabilities = [audit, renewals] as const satisfies readonly Capability[];
+export const capabilities = [audit, renewals] as const satisfies readonly Capability[];
 
 interface HalfOf {
   ledger: LedgerHalf;

@@ -41,7 +41,7 @@ export interface AuditedChange {
   after: AuditState | null;
 }
 
-/** Records what operators change in one object (O1). Without a capability that does so, nothing is recorded. */
+/** Records what operators change in one object (O1). Without a capability for that, nothing is recorded. */
 export interface AuditTrail {
   /** Why no operator may change anything: there is no room for the entry (O3). */
   readonly refusal: Refusal | undefined;

@@ -42,7 +42,7 @@ test("[P1] of two first messages with different placements, only the confirmed o
   const both = [c.shard(0).object.ping(other), c.shard(0).object.ping(c.envelope)];
   expect(await c.clock.runUntil(Promise.all(both))).toMatchObject([
     no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }),
-    { ok: true, value: { auditEntries: 0 } },
+    { ok: true },
   ]);
   c.shard(0).restart();
   expect(await ping(c)).toMatchObject({ ok: true });
@@ -58,7 +58,7 @@ test("[P1] [M1] the placement that was confirmed first stays, whatever the direc
   });
   const both = [c.shard(0).object.ping(c.envelope), c.shard(0).object.ping(other)];
   expect(await c.clock.runUntil(Promise.all(both))).toMatchObject([
-    { ok: true, value: { auditEntries: 0 } },
+    { ok: true },
     no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }),
   ]);
   c.shard(0).restart();

@@ -32,6 +32,11 @@ export const steps: readonly Step[] = [
     env: { TEST_SLICE: "all" },
   },
   {
+    name: "capabilities",
+    description: "the kernel without each capability",
+    command: ["npm", "run", "check:capabilities"],
+  },
+  {
     name: "every-case",
     description: "the other tests with all of their cases",
     command: ["vitest", "run", ...["unit", "workerd", "sim", "system"].flatMap((one) => ["--project", one])],

@@ -13,7 +13,7 @@ import { MAX_SHARDS, placementOf, shardsOf } from "../../kernel/placement.ts";
 import { ok, refused, type Result } from "../../kernel/refusal.ts";
 import { runningOperations } from "../operations/directory.ts";
 import type { DirectoryStore } from "../../kernel/directory/store.ts";
-import type { AuditedStore } from "../audit/audited.ts";
+import type { AuditedStore } from "../../kernel/directory/audited.ts";
 
 declare module "../../kernel/audit-trail.ts" {
   interface AuditedActions {

@@ -1,7 +1,7 @@
 import type { Identities, IdentitySet } from "./identities.ts";
 import { changedMeanwhile, ok, type Result } from "../../kernel/refusal.ts";
 import type { ChangeIdentities } from "../../kernel/directory/messages.ts";
-import type { AuditedStore } from "../audit/audited.ts";
+import type { AuditedStore } from "../../kernel/directory/audited.ts";
 
 declare module "../../kernel/audit-trail.ts" {
   interface AuditedActions {

@@ -3,7 +3,7 @@ import { inTheWayOf, type Operation } from "./operations.ts";
 import { MAX_SHARDS } from "../../kernel/placement.ts";
 import { ok, refused, type Result } from "../../kernel/refusal.ts";
 import type { DirectoryStore } from "../../kernel/directory/store.ts";
-import type { AuditedStore } from "../audit/audited.ts";
+import type { AuditedStore } from "../../kernel/directory/audited.ts";
 
 declare module "../../kernel/audit-trail.ts" {
   interface AuditedActions {

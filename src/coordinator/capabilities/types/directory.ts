@@ -4,7 +4,7 @@ import { planTypes, type TypeRefusal } from "../../../common/types/plan.ts";
 import { isSameType, Types, type TypeEntry } from "../../../common/types/types.ts";
 import type { ChangeTypes, DeclaredTypes, TypeSet, UseTypes } from "../../kernel/directory/messages.ts";
 import type { DirectoryStore } from "../../kernel/directory/store.ts";
-import type { AuditedStore } from "../audit/audited.ts";
+import type { AuditedStore } from "../../kernel/directory/audited.ts";
 
 declare module "../../kernel/audit-trail.ts" {
   interface AuditedActions {

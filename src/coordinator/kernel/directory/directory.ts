@@ -5,7 +5,7 @@ import type { Tables } from "../tables.ts";
 import type { Ports } from "../ports.ts";
 import { changedMeanwhile, ok, refused, type Refusal, type Result } from "../refusal.ts";
 import { cellsOf } from "../../capabilities/identities/identities.ts";
-import { cellState, keyState } from "../../capabilities/audit/audited.ts";
+import { cellState, keyState } from "./audited.ts";
 import {
   abortGrowth,
   confirmCut,

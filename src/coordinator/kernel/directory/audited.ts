@@ -1,6 +1,6 @@
-import type { AuditState, AuditTrail } from "../../kernel/audit-trail.ts";
-import type { Cell, MintedKey } from "../../kernel/directory/messages.ts";
-import type { DirectoryStore } from "../../kernel/directory/store.ts";
+import type { AuditState, AuditTrail } from "../audit-trail.ts";
+import type { Cell, MintedKey } from "./messages.ts";
+import type { DirectoryStore } from "./store.ts";
 
 /** For changes that have an audit entry. */
 export interface AuditedStore {
