@@ -37,6 +37,7 @@ const GROWING = new Set([
 /** Values that a class only gets passed. They are not part of what it keeps. */
 const PASSED = new Set([
   "AccessSettings",
+  "AuditTrail",
   "CheckedDeployment",
   "Config",
   "CronRun",
