@@ -21,7 +21,7 @@ import { decodePayload, encodePayload } from "../../src/coordinator/kernel/ledge
 import type { Op } from "../../src/coordinator/kernel/messages.ts";
 import { entryOf, holdRows, type StoredEntry } from "../../src/coordinator/kernel/shard/hold-entries.ts";
 import type { HoldRow } from "../../src/coordinator/kernel/shard/rows.ts";
-import { keyHash } from "../../src/coordinator/capabilities/reports/key-hash.ts";
+import { keyHash } from "../../src/coordinator/kernel/key-hash.ts";
 import { defaultLimits } from "../../src/common/limits.ts";
 import { shardOf } from "../../src/coordinator/kernel/placement.ts";
 import { sourceOrder } from "../../src/common/source-order.ts";

@@ -5,9 +5,10 @@ import type { Envelope } from "../kernel/messages.ts";
 import * as kernel from "../kernel/methods.ts";
 import { audit } from "./audit/index.ts";
 import { renewals } from "./renewals/index.ts";
+import { reports } from "./reports/index.ts";
 
 /** Their order is that of their hooks. */
-export const capabilities = [audit, renewals] as const satisfies readonly Capability[];
+export const capabilities = [audit, renewals, reports] as const satisfies readonly Capability[];
 
 interface HalfOf {
   ledger: LedgerHalf;

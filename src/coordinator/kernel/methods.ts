@@ -61,7 +61,6 @@ export const shardMethods = {
   wait: peerMethod<messages.WaitForName, messages.WaitAnswer>("peer"),
   leave: peerMethod<messages.LeaveQueue, null>("peer"),
   lookup: method<messages.LookupRequest, messages.LookupAnswer>("read"),
-  report: method<messages.ReportRequest, messages.Report>("read"),
   listChanges: method<messages.ChangesRequest, messages.ChangesPage>("read"),
   listRecords: method<messages.ListRecordsRequest, messages.ListRecordsAnswer>("whole"),
   digestRecords: method<messages.DigestRecordsRequest, messages.DigestRecordsAnswer>("whole"),

@@ -24,6 +24,14 @@ export type Measures<List extends MethodList> = {
     : never;
 };
 
+/** A measure that counts messages. */
+export const counting =
+  (count: () => void) =>
+  <T>(_: unknown, serve: () => Promise<T>): Promise<T> => {
+    count();
+    return serve();
+  };
+
 type Untyped = Readonly<Record<string, (message: Envelope) => Result<unknown> | Promise<Result<unknown>>>>;
 
 /** Gives an object the methods of a list. */

@@ -1,6 +1,6 @@
 /** Measures the reports that the real log of shards gives to routers. */
-import { keyHash } from "../../../src/coordinator/capabilities/reports/key-hash.ts";
-import type { Report } from "../../../src/coordinator/kernel/messages.ts";
+import { keyHash } from "../../../src/coordinator/kernel/key-hash.ts";
+import type { Report } from "../../../src/coordinator/capabilities/reports/messages.ts";
 import { migrate } from "../../support/migrate.ts";
 import { shardOf } from "../../../src/coordinator/kernel/placement.ts";
 import { reportAfter } from "../../../src/coordinator/capabilities/reports/shard.ts";

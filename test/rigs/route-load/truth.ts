@@ -1,4 +1,4 @@
-import { keyHash } from "../../../src/coordinator/capabilities/reports/key-hash.ts";
+import { keyHash } from "../../../src/coordinator/kernel/key-hash.ts";
 import { shardOf } from "../../../src/coordinator/kernel/placement.ts";
 import type { Name } from "../../../src/users/router/index.ts";
 import type {

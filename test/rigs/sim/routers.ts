@@ -1,6 +1,7 @@
 import { ask } from "../../../src/coordinator/kernel/ask.ts";
-import { keyHash } from "../../../src/coordinator/capabilities/reports/key-hash.ts";
-import type { LookupAnswer, LookupFound, Report } from "../../../src/coordinator/kernel/messages.ts";
+import { keyHash } from "../../../src/coordinator/kernel/key-hash.ts";
+import type { LookupAnswer, LookupFound } from "../../../src/coordinator/kernel/messages.ts";
+import type { Report } from "../../../src/coordinator/capabilities/reports/messages.ts";
 import { shardOf } from "../../../src/coordinator/kernel/placement.ts";
 import type { Answer } from "../../../src/coordinator/kernel/ports.ts";
 import { CachedRoutes } from "../../../src/users/router/lookups/cached-routes.ts";

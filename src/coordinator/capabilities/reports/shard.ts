@@ -1,5 +1,6 @@
-import type { Report } from "../../kernel/messages.ts";
+import { refused, ok, type Result } from "../../kernel/refusal.ts";
 import type { LoggedHolds, ShardLog } from "../../kernel/shard/shard-log.ts";
+import type { Report } from "./messages.ts";
 
 /** A page ends after this many transactions, or with the transaction that brings it to this many keys. */
 const PAGE_TRANSACTIONS = 256;
@@ -7,6 +8,28 @@ const PAGE_KEYS = 400;
 
 /** The number of log rows that are read at a time, because a few rows can fill a page. */
 const CHUNK_ROWS = 32;
+
+/** Returns the keys that were put on hold after a position, for routers (Q3). */
+export function readReport(log: ShardLog, after: number | null): Result<Report> {
+  const newest = log.position;
+  // A router's word proves no loss: it is no peer, and nothing of it is stored (H4).
+  if (after !== null && after > newest) {
+    return refused(
+      "UNAVAILABLE",
+      `the shard is at position ${newest}, and the report should begin after position ${after}`,
+      { retryAfterMs: 1_000 },
+    );
+  }
+  const report = reportAfter(log, after ?? newest);
+  return report === undefined
+    ? refused(
+        "FAILED_PRECONDITION",
+        `the shard no longer has all changes after position ${after}; forget what it has answered, and ` +
+          "ask for its newest position",
+        { reason: "REPORT_PRUNED" },
+      )
+    : ok(report);
+}
 
 /**
  * Returns the first page of a report: the keys that were put on hold after a position (Q3). A full page

@@ -1,5 +1,5 @@
 import type { GroupCommit } from "../../kernel/group-commit.ts";
-import { keyHash } from "../reports/key-hash.ts";
+import { keyHash } from "../../kernel/key-hash.ts";
 import type { Limits } from "../../../common/limits.ts";
 import type { Prepare, PrepareAnswer, RefusedPrepare } from "../../kernel/messages.ts";
 import { ok, refused, type Refusal, type Result } from "../../kernel/refusal.ts";

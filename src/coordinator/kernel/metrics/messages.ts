@@ -118,7 +118,6 @@ export interface ShardMetrics extends PartMetrics {
   sweeps: number;
   /** The names that were looked up. */
   lookups: number;
-  reports: number;
   /** Messages for lists and digests of records. */
   changeReads: number;
   recordReads: number;

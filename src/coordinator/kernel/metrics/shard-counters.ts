@@ -7,7 +7,6 @@ export type Counted =
   | "inquiries"
   | "sweeps"
   | "lookups"
-  | "reports"
   | "changeReads"
   | "recordReads";
 
@@ -20,7 +19,6 @@ export class ShardCounters {
     inquiries: 0,
     sweeps: 0,
     lookups: 0,
-    reports: 0,
     changeReads: 0,
     recordReads: 0,
   };

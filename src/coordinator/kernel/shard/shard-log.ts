@@ -1,7 +1,7 @@
 import { laterPoint, nextPoint } from "../history.ts";
 import { bytesOf } from "../../../common/ids.ts";
 import { defaultLimits, type Limits } from "../../../common/limits.ts";
-import { splitKeyHashes } from "../../capabilities/reports/key-hash.ts";
+import { splitKeyHashes } from "../key-hash.ts";
 import type { BucketKey, HistoryPoint } from "../messages.ts";
 import type { Clock, Sql } from "../ports.ts";
 import { HeldNames, type HeldEntry, type Place } from "./held-names.ts";

@@ -1,4 +1,4 @@
-import { keyHash } from "../../capabilities/reports/key-hash.ts";
+import { keyHash } from "../key-hash.ts";
 import type { Limits } from "../../../common/limits.ts";
 import type {
   CellClaimCounts,
@@ -26,7 +26,6 @@ import type {
   PeriodPage,
   PingShard,
   Prepare,
-  Report,
   Settle,
   SettleAnswer,
   ShardWork,
@@ -35,13 +34,14 @@ import type {
   WaitForName,
 } from "../messages.ts";
 import type { Tables } from "../tables.ts";
+import type { ShardMetrics } from "../metrics/messages.ts";
 import type { Counted } from "../metrics/shard-counters.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, valuesOf, type Refusal, type Result } from "../refusal.ts";
 import type { PlanTransfer, TransferPlan } from "../../capabilities/transfer/messages.ts";
 import type { Handlers, Method } from "../method.ts";
 import { shardMethods, type Peers, type ShardCalls } from "../methods.ts";
-import { defineServed, type Checked, type Measures, type Work } from "../serve.ts";
+import { counting, defineServed, type Checked, type Measures, type Work } from "../serve.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import { changesPage } from "../../capabilities/feed/changes-page.ts";
 import { endHolds, type EndedAs } from "./end-holds.ts";
@@ -49,7 +49,6 @@ import { holdPage } from "../../capabilities/loss/hold-page.ts";
 import { mayBeCut } from "../../capabilities/transfer/range-holds.ts";
 import { readPeriods } from "../../capabilities/past-claims/periods.ts";
 import { Preparation } from "./prepare.ts";
-import { reportAfter } from "../../capabilities/reports/shard.ts";
 import { nameOf } from "./hold-entries.ts";
 import type { ExecutionId, HoldRow } from "./rows.ts";
 import { MOVE_WEIGHT, PRECOMMIT_WEIGHT } from "../../capabilities/transfer/shard.ts";
@@ -183,7 +182,6 @@ function handlersOf(part: ShardPart): Handlers<typeof shardMethods> {
       return ok(null);
     },
     lookup: (message) => lookup(part, message),
-    report: ({ after }) => readReport(part, after),
     listChanges: (message) => listChanges(part, message),
     listRecords: (message) => readClaims(part, message.cell, message, () => part.reader.listRecords(message)),
     digestRecords: (message) =>
@@ -221,19 +219,24 @@ function handlersOf(part: ShardPart): Handlers<typeof shardMethods> {
     },
     /** Returns what this instance has counted. It reads a limited number of rows and writes none. */
     metrics: () =>
-      ok({
-        startedAtMs: part.startedAtMs,
-        state: part.history.state,
-        sizeBytes: part.ports.sql.sizeBytes(),
-        waitingWrites: part.commits.waiting,
-        scrub: part.scrub.metrics,
-        waitingReads: part.reads.waiting,
-        holds: part.log.held.size,
-        holdsOfOneCell: part.log.held.mostOfOneCell,
-        ...part.queues.counts,
-        ...part.counters.counts(),
-        exchangeDurations: part.exchangeDurations.durations,
-      }),
+      ok(
+        withFields<ShardMetrics>(
+          {
+            startedAtMs: part.startedAtMs,
+            state: part.history.state,
+            sizeBytes: part.ports.sql.sizeBytes(),
+            waitingWrites: part.commits.waiting,
+            scrub: part.scrub.metrics,
+            waitingReads: part.reads.waiting,
+            holds: part.log.held.size,
+            holdsOfOneCell: part.log.held.mostOfOneCell,
+            ...part.queues.counts,
+            ...part.counters.counts(),
+            exchangeDurations: part.exchangeDurations.durations,
+          },
+          part.hooks.metrics,
+        ),
+      ),
     /** Accepts that this shard has gone back in time (H6). A dry run returns what would be accepted. */
     reconcile: async (message) => {
       const reply = await part.reconciler.reconcile(message);
@@ -251,12 +254,10 @@ function handlersOf(part: ShardPart): Handlers<typeof shardMethods> {
 
 /** What is counted and timed of the methods of a shard. */
 function measuresOf({ counters, exchangeDurations }: ShardPart): Measures<typeof shardMethods> {
-  const count =
-    (counted: Counted) =>
-    <T>(_: unknown, serve: () => Promise<T>): Promise<T> => {
+  const count = (counted: Counted) =>
+    counting(() => {
       counters.add(counted);
-      return serve();
-    };
+    });
   return {
     exchange: (_, serve) => {
       counters.add("exchanges");
@@ -268,7 +269,6 @@ function measuresOf({ counters, exchangeDurations }: ShardPart): Measures<typeof
       counters.add("lookups", keys.length);
       return serve();
     },
-    report: count("reports"),
     listChanges: count("changeReads"),
     listRecords: count("recordReads"),
     listCellClaims: count("recordReads"),
@@ -476,28 +476,6 @@ async function lookup(part: ShardPart, message: LookupRequest): Promise<Result<L
     settled: answers.map(({ isSettled }, index) => isSettled && isHere[index] === true),
     position,
   });
-}
-
-/** Returns the keys that were put on hold after a position, for routers (Q3). */
-function readReport(part: ShardPart, after: number | null): Result<Report> {
-  const newest = part.log.position;
-  // A router's word proves no loss: it is no peer, and nothing of it is stored (H4).
-  if (after !== null && after > newest) {
-    return refused(
-      "UNAVAILABLE",
-      `the shard is at position ${newest}, and the report should begin after position ${after}`,
-      { retryAfterMs: 1_000 },
-    );
-  }
-  const report = reportAfter(part.log, after ?? newest);
-  return report === undefined
-    ? refused(
-        "FAILED_PRECONDITION",
-        `the shard no longer has all changes after position ${after}; forget what it has answered, and ` +
-          "ask for its newest position",
-        { reason: "REPORT_PRUNED" },
-      )
-    : ok(report);
 }
 
 /** Returns what happened after a position, for the change feed (F4). */

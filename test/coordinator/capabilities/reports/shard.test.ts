@@ -1,8 +1,9 @@
 /** What a shard tells routers: positions, whether a key is settled, and which keys were put on hold. */
 import { describe, expect, test } from "vitest";
-import { keyHash } from "../../../../src/coordinator/capabilities/reports/key-hash.ts";
+import { keyHash } from "../../../../src/coordinator/kernel/key-hash.ts";
 import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
-import type { LookupAnswer, Outcome, Report } from "../../../../src/coordinator/kernel/messages.ts";
+import type { LookupAnswer, Outcome } from "../../../../src/coordinator/kernel/messages.ts";
+import type { Report } from "../../../../src/coordinator/capabilities/reports/messages.ts";
 import { migrate } from "../../../support/migrate.ts";
 import { reportAfter } from "../../../../src/coordinator/capabilities/reports/shard.ts";
 import { shardSchema } from "../../../../src/coordinator/kernel/shard/schema.ts";

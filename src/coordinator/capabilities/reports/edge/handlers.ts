@@ -1,7 +1,7 @@
 import type * as z from "zod";
 import type { Principal } from "../../../auth/principal.ts";
 import type { Cell } from "../../../kernel/directory/messages.ts";
-import { keyHash } from "../key-hash.ts";
+import { keyHash } from "../../../kernel/key-hash.ts";
 import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 import type { routeResults, routingRoutes } from "./routes.ts";
 import type { routeFacts } from "../../../api/contract/schemas.ts";

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test, vi, afterEach } from "vitest";
-import { keyHash } from "../../../../../src/coordinator/capabilities/reports/key-hash.ts";
+import { keyHash } from "../../../../../src/coordinator/kernel/key-hash.ts";
 import { shardOf, shardsOf } from "../../../../../src/coordinator/kernel/placement.ts";
 import { listAudit } from "../../../../../src/coordinator/capabilities/audit/edge/cron.ts";
 import { runCron } from "../../../../../src/coordinator/cron/cron.ts";

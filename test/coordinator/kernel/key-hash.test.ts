@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { keyHash, splitKeyHashes } from "../../../../src/coordinator/capabilities/reports/key-hash.ts";
+import { keyHash, splitKeyHashes } from "../../../src/coordinator/kernel/key-hash.ts";
 
 test("the hash of a key stays the same, because routers keep it over deployments of the Worker", () => {
   expect(keyHash({ type: 1, canonical: "gitlab-org/gitlab" })).toBe("e7d04c427ece73ba");

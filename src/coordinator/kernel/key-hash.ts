@@ -1,4 +1,4 @@
-import type { BucketKey } from "../../kernel/messages.ts";
+import type { BucketKey } from "./messages.ts";
 
 const HASH_DIGITS = 16;
 const LANE_DIGITS = HASH_DIGITS / 2;
