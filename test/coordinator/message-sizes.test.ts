@@ -16,15 +16,17 @@ import {
   type BucketKey,
   type ClaimRecord,
   type Decision,
-  type DigestRecordsRequest,
   type Exchange,
-  type ListRecordsAnswer,
   type LookupRequest,
   type Op,
   type Pull,
   type PullAnswer,
   type Source,
 } from "../../src/coordinator/kernel/messages.ts";
+import {
+  type DigestRecordsRequest,
+  type ListRecordsAnswer,
+} from "../../../src/coordinator/capabilities/records/messages.ts";
 import {
   MAX_IDENTITIES_BYTES,
   type Identities,

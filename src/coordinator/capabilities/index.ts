@@ -4,11 +4,12 @@ import type { Method, MethodList } from "../kernel/method.ts";
 import type { Envelope } from "../kernel/messages.ts";
 import * as kernel from "../kernel/methods.ts";
 import { audit } from "./audit/index.ts";
+import { records } from "./records/index.ts";
 import { renewals } from "./renewals/index.ts";
 import { reports } from "./reports/index.ts";
 
 /** Their order is that of their hooks. */
-export const capabilities = [audit, renewals, reports] as const satisfies readonly Capability[];
+export const capabilities = [audit, renewals, reports, records] as const satisfies readonly Capability[];
 
 interface HalfOf {
   ledger: LedgerHalf;

@@ -3,22 +3,12 @@
  * test proves.
  */
 import { expect, test } from "vitest";
-import type { Result } from "../../../src/coordinator/kernel/refusal.ts";
-import type {
-  Decision,
-  Exchange,
-  Inquiry,
-  ListCursor,
-  ListRecordsAnswer,
-  Prepare,
-  Pull,
-} from "../../../src/coordinator/kernel/messages.ts";
+import type { Decision, Exchange, Inquiry, Prepare, Pull } from "../../../src/coordinator/kernel/messages.ts";
 import { shardOf, shardsOf } from "../../../src/coordinator/kernel/placement.ts";
-import { sourceOrder } from "../../../src/common/source-order.ts";
 import { begin, decide, isDecision, isPrepare, no, ok } from "../../support/calls.ts";
 import { Cluster } from "../../support/cluster.ts";
 import { beginRequest, exchangeOf, keyOf } from "../../support/ops.ts";
-import { bucketType, sourceType } from "../../support/types.ts";
+import { bucketType } from "../../support/types.ts";
 
 function lastPrepare(c: Cluster): Prepare {
   const prepare = c
@@ -662,41 +652,6 @@ test("[C3] [M3] [S2] a restart finds every unapplied decision, and only those wi
   );
 });
 
-test("[R3] a shard's pages continue within a source id, over claims and granted holds", async () => {
-  const c = await Cluster.start({ shards: 1 });
-  const lease = c.uuid();
-  const specs = ["1", "2", "2", "2", "3", "3", "10"].map((id, index) => ({
-    value: `n${index}`,
-    source: { type: "RAILS_TABLE_USERS" as const, id },
-  }));
-  await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, specs.slice(0, 4))));
-  await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"));
-  // The other names are only granted: claims and granted holds are one list.
-  await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), specs.slice(4))));
-  let cursor: ListCursor | null = null;
-  const page = async (limit: number): Promise<string[]> => {
-    const answer = await c.clock.runUntil(
-      c.shard(0).object.listRecords({
-        ...c.envelope,
-        cell: "1",
-        sourceType: sourceType("RAILS_TABLE_USERS"),
-        bucketTypes: [bucketType("ROUTES")],
-        after: "",
-        upTo: null,
-        cursor,
-        limit,
-      }),
-    );
-    if (!answer.ok) throw new Error(answer.refusal.detail);
-    cursor = answer.value.next;
-    return answer.value.records.map(({ source }) => source.id);
-  };
-  const pages: string[][] = [];
-  for (let isLast = false; !isLast; isLast = cursor === null) pages.push(await page(2));
-  expect(pages).toEqual([["1", "2"], ["2", "2"], ["3", "3"], ["10"]]);
-  expect(await page(7)).toEqual(["1", "2", "2", "2", "3", "3", "10"]);
-});
-
 test("[B8] [R1] no answer is based on rows that are not durable yet", async () => {
   const c = await Cluster.start({ shards: 1 });
   await c.clock.runUntil(begin(c, "1", c.uuid(), ["warm-up"]));
@@ -747,78 +702,6 @@ test("[S4] a pull goes in pages, and sends nothing of a batch but its counts", a
   }
   expect(seen).toEqual(leases);
   expect(pages).toEqual([2, 2, 1]);
-});
-
-test("[R3] [R2] a page of names whose begins are running is empty, and says where to continue", async () => {
-  const c = await Cluster.start({ shards: 1 });
-  const done = c.uuid();
-  const last = { value: "last", source: { type: "RAILS_TABLE_USERS" as const, id: "9" } };
-  await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, done, [last])));
-  await c.clock.runUntil(decide(c, "1", done, "COMMITTED"));
-  c.fate = (call) => (isPrepare(call) ? "lose_answer" : "deliver");
-  const specs = ["1", "2", "3"].map((id) => ({
-    value: `n${id}`,
-    source: { type: "RAILS_TABLE_USERS" as const, id },
-  }));
-  const running = c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), specs));
-  await c.clock.pass(50);
-  const page = async (cursor: ListCursor | null) => {
-    const request = {
-      ...c.envelope,
-      cell: "1",
-      sourceType: sourceType("RAILS_TABLE_USERS"),
-      bucketTypes: [bucketType("ROUTES")],
-      after: "",
-      upTo: null,
-      cursor,
-      limit: 2,
-    };
-    const [answer] = await Promise.all([c.shard(0).object.listRecords(request), c.clock.pass(20)]);
-    if (!answer.ok) throw new Error(answer.refusal.detail);
-    return answer.value;
-  };
-  const first = await page(null);
-  expect(first).toMatchObject({ records: [], next: { behind: [sourceOrder("2"), 1, "n2"] } });
-  expect(await page(first.next)).toMatchObject({ records: [{ canonical: "last" }], next: null });
-  await c.clock.runUntil(running);
-});
-
-test("[R3] holds that end while a page is made do not extend its range", async () => {
-  const c = await Cluster.start({ shards: 1 });
-  const leases: string[] = [];
-  for (const id of ["1", "2", "3", "4", "5", "6"]) {
-    const lease = c.uuid();
-    leases.push(lease);
-    const spec = { value: `n${id}`, source: { type: "RAILS_TABLE_USERS" as const, id } };
-    await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, [spec])));
-  }
-  const page = (cursor: ListCursor | null) =>
-    c.shard(0).object.listRecords({
-      ...c.envelope,
-      cell: "1",
-      sourceType: sourceType("RAILS_TABLE_USERS"),
-      bucketTypes: [bucketType("ROUTES")],
-      after: "",
-      upTo: null,
-      cursor,
-      limit: 2,
-    });
-  let ends = 0;
-  c.fate = (call) => {
-    // During each inquiry, one of the first three leases is rolled back.
-    if (call.method === "inquire" && ends < 3) void decide(c, "1", leases[ends++] ?? "", "ROLLED_BACK");
-    return call.method === "inquire" ? "slow" : "deliver";
-  };
-  const seen: string[] = [];
-  for (let cursor: ListCursor | null = null; ;) {
-    const answer: Result<ListRecordsAnswer> = await c.clock.runUntil(page(cursor));
-    if (!answer.ok) throw new Error(answer.refusal.detail);
-    seen.push(...answer.value.records.map(({ source }) => source.id));
-    cursor = answer.value.next;
-    if (cursor === null) break;
-  }
-  expect(seen).toEqual(expect.arrayContaining(["4", "5", "6"]));
-  expect(new Set(seen).size).toBe(seen.length);
 });
 
 test("[C2] a decision that is not durable yet is not sent, not even by the alarm", async () => {

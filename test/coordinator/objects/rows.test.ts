@@ -6,7 +6,7 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "c
 import { expect, test } from "vitest";
 import { configOf } from "../../../src/coordinator/env.ts";
 import { defaultLimits } from "../../../src/common/limits.ts";
-import type { DigestCursor, ListCursor } from "../../../src/coordinator/kernel/messages.ts";
+import type { DigestCursor, ListCursor } from "../../../src/coordinator/capabilities/records/messages.ts";
 import { sourceOrder } from "../../../src/common/source-order.ts";
 import { objectPorts } from "../../../src/coordinator/objects/ports.ts";
 import { untilApplied } from "../../support/applied.ts";

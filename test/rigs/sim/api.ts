@@ -3,21 +3,23 @@ import type {
   BeginAnswer,
   BucketKey,
   Caller,
-  DigestCursor,
-  DigestRecordsAnswer,
   HistoryPoint,
   Lease,
   LeasePage,
-  ListCursor,
-  ListRecordsAnswer,
   LookupAnswer,
   LookupFound,
   Op,
   Outcome,
   PlacedLease,
-  SourceRange,
   Told,
 } from "../../../src/coordinator/kernel/messages.ts";
+import type {
+  DigestCursor,
+  DigestRecordsAnswer,
+  ListCursor,
+  ListRecordsAnswer,
+  SourceRange,
+} from "../../../src/coordinator/capabilities/records/messages.ts";
 import type { ReportedStatus, StatusReport } from "../../../src/coordinator/capabilities/status/status.ts";
 import type { VerificationSlot } from "../../../src/coordinator/capabilities/slots/directory.ts";
 import { shardOf, type Placement } from "../../../src/coordinator/kernel/placement.ts";

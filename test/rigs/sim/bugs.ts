@@ -559,7 +559,7 @@ export const bugs: Record<string, Bug> = {
   "a list does not ask about the transfers of its cell": one(
     "Y4",
     ["I52"],
-    "src/coordinator/kernel/shard/shard.ts",
+    "src/coordinator/kernel/shard/read-claims.ts",
     "if (open.length > 0) {",
     "if (open.length > 1_000) {",
   ),
@@ -1849,7 +1849,7 @@ export const bugs: Record<string, Bug> = {
   "a listing shows what is not granted": one(
     "R3",
     ["I15"],
-    "src/coordinator/kernel/shard/reader.ts",
+    "src/coordinator/capabilities/records/shard.ts",
     "const read = shown(each, verdicts);",
     'const granted = each.hold ? new Map([[executionKey(each.hold), "granted"]]) : verdicts;\n' +
       "    const read = shown(each, granted);",
@@ -1864,7 +1864,7 @@ export const bugs: Record<string, Bug> = {
   "a listing shows a claim without asking about its hold": one(
     "R3",
     ["I18"],
-    "src/coordinator/kernel/shard/reader.ts",
+    "src/coordinator/capabilities/records/shard.ts",
     "hold: this.#part.store.holdOn(claim.bucket_type, claim.canonical),",
     "hold: undefined,",
   ),
@@ -1892,7 +1892,7 @@ export const bugs: Record<string, Bug> = {
   "a page skips the rest of a source id": one(
     "R3",
     ["I12"],
-    "src/coordinator/kernel/shard/reader.ts",
+    "src/coordinator/capabilities/records/shard.ts",
     "isLast ? null : { behind: piece.through, scan: null }",
     "isLast ? null : { behind: afterSource(piece.through[0]), scan: null }",
   ),
@@ -1901,12 +1901,12 @@ export const bugs: Record<string, Bug> = {
     violates: ["I16"],
     patches: [
       {
-        file: "src/coordinator/kernel/shard/reader.ts",
+        file: "src/coordinator/capabilities/records/shard.ts",
         find: "const limit = Math.min(request.limit, recordsIn(this.#part.limits.scanRows));",
         put: "const { limit } = request;",
       },
       {
-        file: "src/coordinator/kernel/shard/reader.ts",
+        file: "src/coordinator/capabilities/records/shard.ts",
         find: "types === null ? limit + 1 : room;",
         put: "limit + 1;",
       },

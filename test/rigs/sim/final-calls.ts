@@ -1,11 +1,10 @@
 import { DigestSum, digestWordsOf } from "../../../src/common/digest.ts";
 import type { VerificationSlot } from "../../../src/coordinator/capabilities/slots/directory.ts";
+import type { DigestWords, Op } from "../../../src/coordinator/kernel/messages.ts";
 import type {
   DigestRecordsAnswer,
-  DigestWords,
-  Op,
   SourceRange,
-} from "../../../src/coordinator/kernel/messages.ts";
+} from "../../../src/coordinator/capabilities/records/messages.ts";
 import { readDigests } from "../../../src/coordinator/capabilities/records/edge/digest-parts.ts";
 import { ok, refused } from "../../../src/coordinator/kernel/refusal.ts";
 import { sourceOrder } from "../../../src/common/source-order.ts";

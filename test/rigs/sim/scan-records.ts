@@ -1,4 +1,8 @@
-import type { ClaimRecord, ListCursor, ListRecordsAnswer } from "../../../src/coordinator/kernel/messages.ts";
+import type { ClaimRecord } from "../../../src/coordinator/kernel/messages.ts";
+import type {
+  ListCursor,
+  ListRecordsAnswer,
+} from "../../../src/coordinator/capabilities/records/messages.ts";
 import type { Answer } from "../../../src/coordinator/kernel/ports.ts";
 import { ok, refused } from "../../../src/coordinator/kernel/refusal.ts";
 import { readDigests } from "../../../src/coordinator/capabilities/records/edge/digest-parts.ts";

@@ -2,13 +2,15 @@
 import type {
   BeginAnswer,
   ClaimRecord,
-  ListCursor,
-  ListRecordsAnswer,
   LookupAnswer,
   Op,
   Outcome,
   PlacedLease,
 } from "../../../src/coordinator/kernel/messages.ts";
+import type {
+  ListCursor,
+  ListRecordsAnswer,
+} from "../../../src/coordinator/capabilities/records/messages.ts";
 import type { Transfer, TransferCall } from "../../../src/coordinator/capabilities/transfer/messages.ts";
 import type { TransferSide } from "../../../src/coordinator/capabilities/transfer/range.ts";
 import type { Answer } from "../../../src/coordinator/kernel/ports.ts";

@@ -8,14 +8,12 @@ import type {
 } from "../../../src/users/cell/verification/ports.ts";
 import { fanOut } from "../../../src/coordinator/kernel/fan-out.ts";
 import { DigestSum } from "../../../src/common/digest.ts";
+import type { BucketKey, ClaimRecord, LookupFound } from "../../../src/coordinator/kernel/messages.ts";
 import type {
-  BucketKey,
-  ClaimRecord,
-  LookupFound,
   RangeDigest as ShardDigest,
   RecordPosition,
   SourceRange,
-} from "../../../src/coordinator/kernel/messages.ts";
+} from "../../../src/coordinator/capabilities/records/messages.ts";
 import { shardOf } from "../../../src/coordinator/kernel/placement.ts";
 import type { Answer } from "../../../src/coordinator/kernel/ports.ts";
 import { refused, type Result } from "../../../src/coordinator/kernel/refusal.ts";

@@ -5,7 +5,7 @@
  * (src/users/conformance/checks).
  */
 import { describe, expect, test } from "vitest";
-import type { ListRecordsAnswer } from "../../../src/coordinator/kernel/messages.ts";
+import type { ListRecordsAnswer } from "../../../src/coordinator/capabilities/records/messages.ts";
 import { shardsOf } from "../../../src/coordinator/kernel/placement.ts";
 import { beginRequest, decideRequest, keyOf, type OpSpec } from "../../support/ops.ts";
 import { bucketType, sourceType } from "../../support/types.ts";

@@ -10,7 +10,6 @@ import { placementOf, shardsOf, type Placement } from "../../kernel/placement.ts
 import type { Ports } from "../../kernel/ports.ts";
 import { ok, refused, type Refusal, type Result } from "../../kernel/refusal.ts";
 import type { HoldRow } from "../../kernel/shard/rows.ts";
-import type { ChangeCounts } from "../records/change-counts.ts";
 import type { NameQueues } from "../waiting/shard.ts";
 import type {
   AbortedGrowth,
@@ -37,7 +36,7 @@ interface Needs {
   readonly commits: GroupCommit;
   readonly source: GrowthSource;
   readonly target: GrowthTarget;
-  readonly changes: ChangeCounts;
+  readonly touch: (cell: null) => void;
   readonly queues: Pick<NameQueues, "sendAway">;
   readonly armAlarm: () => void;
 }
@@ -138,7 +137,7 @@ export class Residence {
       if (this.#part.placementGuard.placement === placement) return;
       const missed = missedGrowth(before ?? placement, placement);
       adopt();
-      this.#part.changes.reset();
+      this.#part.touch(null);
       this.#part.source.fence(cut ?? missed);
     };
     // Also a shard that went back must not serve with an old placement after its loss is accepted (G3).

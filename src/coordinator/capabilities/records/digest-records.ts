@@ -1,12 +1,12 @@
 import type { Limits } from "../../../common/limits.ts";
+import type { HoldPosition } from "../../kernel/messages.ts";
 import type {
   DigestCursor,
   DigestRecordsAnswer,
   DigestRecordsRequest,
-  HoldPosition,
   RangeDigest,
   SourceRange,
-} from "../../kernel/messages.ts";
+} from "./messages.ts";
 import { ok, type Result } from "../../kernel/refusal.ts";
 import { compareBytes } from "../../../common/source-order.ts";
 import type { ChangeCounts } from "./change-counts.ts";

@@ -1,9 +1,10 @@
-import type { RecordPosition } from "../../kernel/messages.ts";
+import type { FindNames, FoundNames, RecordPosition } from "./messages.ts";
+import type { BucketKey } from "../../kernel/messages.ts";
 import type { Sql } from "../../kernel/ports.ts";
 import { compareBytes } from "../../../common/source-order.ts";
 import { nameOf } from "../../kernel/shard/hold-entries.ts";
 import type { HeldEntry, HeldNames } from "../../kernel/shard/held-names.ts";
-import { comparePositions } from "../../kernel/shard/record.ts";
+import { comparePositions } from "./record-order.ts";
 import type { ArrivingHoldRow, ClaimRow, HoldRow } from "../../kernel/shard/rows.ts";
 import { claimsOn } from "../../kernel/shard/store.ts";
 
@@ -90,6 +91,16 @@ export function digestStatement(types: WantedTypes): string {
 export const positionStatement = `SELECT source_order, bucket_type, canonical FROM claim WHERE ${IN_RANGE}
    ORDER BY source_order, bucket_type, canonical LIMIT 1 OFFSET ?`;
 
+const CLAIMS_BEHIND = `FROM claim WHERE (bucket_type, canonical) > (?, ?) ORDER BY bucket_type, canonical`;
+
+/** Both visit a limited number of rows in the order of the primary key; a test checks the query plan. */
+export const findStatement = `SELECT bucket_type AS type, canonical
+   FROM (SELECT bucket_type, canonical, subject_type, subject_id ${CLAIMS_BEHIND} LIMIT ?)
+  WHERE subject_type = ? AND subject_id = ? LIMIT ?`;
+export const lastVisitedStatement = `SELECT bucket_type AS type, canonical ${CLAIMS_BEHIND} LIMIT 1 OFFSET ?`;
+
+type NamesOfSubject = Pick<FindNames, "subjectType" | "subjectId" | "behind" | "limit">;
+
 /**
  * What reads many claims or holds. Each read visits a number of them that its caller bounds (M7): the claims
  * between two positions, where the second one comes from `claimPosition`, or some entries of held names.
@@ -169,6 +180,15 @@ export class ScanStore {
     return holds
       .map((hold) => ({ ...hold, next: within(hold), present: within(claims.get(nameOf(hold))) }))
       .filter(({ next, present }) => next !== null || present !== null);
+  }
+
+  /** Searches the next `rows` claims for those of a subject, and says where to continue. */
+  findNames({ subjectType, subjectId, behind, limit }: NamesOfSubject, rows: number): FoundNames {
+    const from = [behind?.type ?? 0, behind?.canonical ?? ""];
+    const keys = this.#sql.all<BucketKey>(findStatement, ...from, rows, subjectType, subjectId, limit);
+    const lastFound = keys.length === limit ? keys.at(-1) : undefined;
+    const [lastVisited] = this.#sql.all<BucketKey>(lastVisitedStatement, ...from, rows - 1);
+    return { keys, next: lastFound ?? lastVisited ?? null };
   }
 }
 

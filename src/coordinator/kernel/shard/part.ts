@@ -9,9 +9,7 @@ import { Residence } from "../../capabilities/growth/residence.ts";
 import { type LedgerCalls, type Peers } from "../methods.ts";
 import { PlacementGuard } from "../placement-guard.ts";
 import { Scrub } from "../../capabilities/scrub/scrub.ts";
-import { ChangeCounts } from "../../capabilities/records/change-counts.ts";
 import { History } from "../history.ts";
-import { DigestReader } from "../../capabilities/records/digest-records.ts";
 import { GrowthSource } from "../../capabilities/growth/source.ts";
 import { GrowthTarget } from "../../capabilities/growth/target.ts";
 import { Inquirer } from "./inquirer.ts";
@@ -24,7 +22,6 @@ import { NameQueues } from "../../capabilities/waiting/shard.ts";
 import { ReadQueue } from "./read-queue.ts";
 import { ShardReader } from "./reader.ts";
 import { shardSchema } from "./schema.ts";
-import { ScanStore } from "../../capabilities/records/scan-store.ts";
 import { ScopeStore } from "../../capabilities/transfer/scope-store.ts";
 import { ShardTransfers } from "../../capabilities/transfer/shard.ts";
 import { ShardScrub } from "../../capabilities/scrub/shard.ts";
@@ -56,27 +53,23 @@ export function makePart(
 ) {
   const tables = new Tables(ports, shardSchema, stepsOf(halves));
   const log = logOf(ports, limits);
+  const hooks = noShardHooks();
+  const touch = (cell: string | null): void => {
+    for (const touched of hooks.touched) touched(cell);
+  };
   const startedAtMs = ports.clock.now();
   const counters = new ShardCounters();
   const exchangeDurations = new Histogram(ports.clock);
-  const changes = new ChangeCounts(ports.randomness);
   const isFull = (): boolean => ports.sql.sizeBytes() > limits.shardBytes;
   const pastClaims = new PastClaims(ports.sql, limits, isFull);
   const audit = auditTrailOf(halves, { ports, limits, name: `shard ${index}` });
-  const store = new ShardStore(
-    ports.sql,
-    log,
-    pastClaims,
-    (cell) => changes.add(cell),
-    (key, isHeld) => {
-      queues.holdChanged(key, isHeld);
-      source.changed(key);
-    },
-  );
+  const store = new ShardStore(ports.sql, log, pastClaims, touch, (key, isHeld) => {
+    queues.holdChanged(key, isHeld);
+    source.changed(key);
+  });
   const queues = new NameQueues(ports.clock, limits);
-  const scans = new ScanStore(ports.sql, log.held);
   const reads = new ReadQueue(ports.clock, limits);
-  const ranges = new RangeHolds(ports.sql, (cell) => changes.add(cell));
+  const ranges = new RangeHolds(ports.sql, touch);
   const scopes = new ScopeStore(ports.sql, log.held);
   const stored = {
     index,
@@ -86,8 +79,7 @@ export function makePart(
     store,
     pastClaims,
     audit,
-    changes,
-    scans,
+    touch,
     ranges,
     scopes,
     log,
@@ -138,7 +130,6 @@ export function makePart(
   const inquirer = new Inquirer({ ...working, residence, peers: { ledger } });
   const part = { ...working, source, target, residence, inquirer };
   const reader = new ShardReader(part);
-  const digests = new DigestReader(part);
   const sweeper: Sweeper = new Sweeper(part);
   const reconciler = new ShardReconciler(part);
   const rows = new ShardScrub(part);
@@ -146,12 +137,11 @@ export function makePart(
   const counts = { startedAtMs, counters, exchangeDurations };
   return {
     ...part,
-    hooks: noShardHooks(),
+    hooks,
     tables,
     ...counts,
     isFull,
     reader,
-    digests,
     sweeper,
     reconciler,
     scrub,

@@ -12,6 +12,9 @@ const ROWS_PER_MS = 250;
 /** The number of reads of one cell that may wait. */
 const MAX_WAITING = 100;
 
+/** Who the work of operators belongs to, which takes its turn like the work of a cell. */
+export const OPERATORS = "operators";
+
 /** Runs reads of many claims of a cell. */
 export interface ClaimReads {
   run<T>(cell: string, read: () => { value: T; rows: number }): Promise<Result<T>>;

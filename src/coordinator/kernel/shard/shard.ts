@@ -46,10 +46,11 @@ import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import { changesPage } from "../../capabilities/feed/changes-page.ts";
 import { endHolds, type EndedAs } from "./end-holds.ts";
 import { holdPage } from "../../capabilities/loss/hold-page.ts";
-import { mayBeCut } from "../../capabilities/transfer/range-holds.ts";
 import { readPeriods } from "../../capabilities/past-claims/periods.ts";
 import { Preparation } from "./prepare.ts";
 import { nameOf } from "./hold-entries.ts";
+import { readClaims } from "./read-claims.ts";
+import { OPERATORS } from "./read-queue.ts";
 import type { ExecutionId, HoldRow } from "./rows.ts";
 import { MOVE_WEIGHT, PRECOMMIT_WEIGHT } from "../../capabilities/transfer/shard.ts";
 import { checkHolds } from "../../capabilities/scrub/shard.ts";
@@ -65,9 +66,6 @@ const MAX_WAITING_PARTS = 100;
 
 /** The part of the held names of a shard that one cell may have. */
 const CELL_PART = 1 / 2;
-
-/** Who the work of operators belongs to, which takes its turn like the work of a cell. */
-const OPERATORS = "operators";
 
 /** The holds in the way of a transfer that a shard asks about. */
 const MOST_ASKED_HOLDS = 1_000;
@@ -183,19 +181,10 @@ function handlersOf(part: ShardPart): Handlers<typeof shardMethods> {
     },
     lookup: (message) => lookup(part, message),
     listChanges: (message) => listChanges(part, message),
-    listRecords: (message) => readClaims(part, message.cell, message, () => part.reader.listRecords(message)),
-    digestRecords: (message) =>
-      readClaims(part, message.cell, message, () => part.digests.digestRecords(message)),
     listCellClaims: (message) => readClaims(part, message.cell, message, () => listCellClaims(part, message)),
     countCellClaims: (message) =>
       readClaims(part, message.cell, message, () => countCellClaims(part, message)),
     planTransfer: (message) => readClaims(part, message.from, message, () => planTransfer(part, message)),
-    /** Searches the claims of all cells for the names of a subject. */
-    findNames: (message) =>
-      part.reads.run(OPERATORS, () => {
-        const rows = part.limits.scanRows;
-        return { value: part.store.findNames(message, rows), rows };
-      }),
     ping: (message) => ok(ping(part, message)),
     /** Checks the next rows of this shard, or the first ones (Z1). */
     scrub: (message) => part.scrub.step(message),
@@ -270,12 +259,9 @@ function measuresOf({ counters, exchangeDurations }: ShardPart): Measures<typeof
       return serve();
     },
     listChanges: count("changeReads"),
-    listRecords: count("recordReads"),
     listCellClaims: count("recordReads"),
     countCellClaims: count("recordReads"),
     planTransfer: count("recordReads"),
-    findNames: count("recordReads"),
-    digestRecords: count("recordReads"),
     listPeriods: count("lookups"),
   };
 }
@@ -641,35 +627,11 @@ async function listHolds(part: ShardPart, message: ListHolds): Promise<Result<Ho
   return ok({ ...page, point: pointOf(part), seen: part.log.ledgerPoint(message.cell) ?? null });
 }
 
-/**
- * Carries out a read of a cell's claims. It first asks about the transfers from and to the cell that may have
- * been cut, so that an answer shows what an acknowledged cut has moved (Y4).
- */
-async function readClaims<T>(
-  part: ShardPart,
-  cell: string,
-  { traces }: Envelope,
-  read: () => Promise<Result<T>>,
-): Promise<Result<T>> {
-  const open = part.ranges.involving(cell).filter(mayBeCut);
-  if (open.length > 0) {
-    const verdicts = await part.inquirer.inquire(open, traces);
-    if ([...verdicts.values()].includes("unknown")) return unknownTransfer;
-  }
-  return read();
-}
-
 const pointOf = ({ history }: ShardPart): HistoryPoint | null => history.point ?? null;
 
 const unknownOwner: Result<never> = refused(
   "UNAVAILABLE",
   "the ledger that knows whether the name is taken cannot be reached",
-  { retryAfterMs: 1_000 },
-);
-
-const unknownTransfer: Result<never> = refused(
-  "UNAVAILABLE",
-  "the ledger that knows whether a transfer of the cell's claims was cut cannot be reached; retry the call",
   { retryAfterMs: 1_000 },
 );
 

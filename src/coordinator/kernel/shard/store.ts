@@ -1,14 +1,6 @@
-import type {
-  BucketKey,
-  CellClaimCounts,
-  CellClaimPosition,
-  ClaimCount,
-  Decision,
-  FindNames,
-  FoundNames,
-} from "../messages.ts";
+import type { BucketKey, CellClaimCounts, CellClaimPosition, ClaimCount, Decision } from "../messages.ts";
 import type { Sql } from "../ports.ts";
-import { digestWordsOfHold } from "../../capabilities/records/digest-words.ts";
+import { digestWordsOfHold } from "./digest-words.ts";
 import type { HeldEntry } from "./held-names.ts";
 import { nameOf } from "./hold-entries.ts";
 import { ManyRows } from "./many-rows.ts";
@@ -25,8 +17,6 @@ import {
 } from "./rows.ts";
 import type { ShardLog } from "./shard-log.ts";
 
-type NamesOfSubject = Pick<FindNames, "subjectType" | "subjectId" | "behind" | "limit">;
-
 const FIRST_CLAIM: CellClaimPosition = [0, "", 0, ""];
 
 const NEXT_CLAIMS = `FROM claim
@@ -38,14 +28,6 @@ export const countStatement = `SELECT source_type AS sourceType, bucket_type AS 
    FROM (SELECT source_type, bucket_type ${NEXT_CLAIMS} LIMIT ?) GROUP BY source_type, bucket_type`;
 export const lastCountedStatement = `SELECT source_type, source_order, bucket_type, canonical ${NEXT_CLAIMS}
   LIMIT 1 OFFSET ?`;
-
-const CLAIMS_BEHIND = `FROM claim WHERE (bucket_type, canonical) > (?, ?) ORDER BY bucket_type, canonical`;
-
-/** Both visit a limited number of rows in the order of the primary key; a test checks the query plan. */
-export const findStatement = `SELECT bucket_type AS type, canonical
-   FROM (SELECT bucket_type, canonical, subject_type, subject_id ${CLAIMS_BEHIND} LIMIT ?)
-  WHERE subject_type = ? AND subject_id = ? LIMIT ?`;
-export const lastVisitedStatement = `SELECT bucket_type AS type, canonical ${CLAIMS_BEHIND} LIMIT 1 OFFSET ?`;
 
 /** What a bucket has: everything that a prepare needs to know of it. */
 export interface Occupants {
@@ -182,15 +164,6 @@ export class ShardStore {
       next:
         last === undefined ? null : [last.source_type, last.source_order, last.bucket_type, last.canonical],
     };
-  }
-
-  /** Searches the next `rows` claims for those of a subject, and says where to continue. */
-  findNames({ subjectType, subjectId, behind, limit }: NamesOfSubject, rows: number): FoundNames {
-    const from = [behind?.type ?? 0, behind?.canonical ?? ""];
-    const keys = this.#sql.all<BucketKey>(findStatement, ...from, rows, subjectType, subjectId, limit);
-    const lastFound = keys.length === limit ? keys.at(-1) : undefined;
-    const [lastVisited] = this.#sql.all<BucketKey>(lastVisitedStatement, ...from, rows - 1);
-    return { keys, next: lastFound ?? lastVisited ?? null };
   }
 
   holdOn(bucketType: number, canonical: string): HoldRow | undefined {

@@ -9,7 +9,7 @@ import type {
   DigestRecordsRequest,
   RangeDigest,
   SourceRange,
-} from "../../../../src/coordinator/kernel/messages.ts";
+} from "../../../../src/coordinator/capabilities/records/messages.ts";
 import { ok } from "../../../../src/coordinator/kernel/refusal.ts";
 import type { ClaimReads } from "../../../../src/coordinator/kernel/shard/read-queue.ts";
 import { migrate } from "../../../support/migrate.ts";

@@ -2,9 +2,13 @@
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
-import type { BucketKey, FoundNames } from "../../../../src/coordinator/kernel/messages.ts";
+import type { BucketKey } from "../../../../src/coordinator/kernel/messages.ts";
+import type { FoundNames } from "../../../../src/coordinator/capabilities/records/messages.ts";
 import { migrate } from "../../../support/migrate.ts";
-import { findStatement, lastVisitedStatement } from "../../../../src/coordinator/kernel/shard/store.ts";
+import {
+  findStatement,
+  lastVisitedStatement,
+} from "../../../../src/coordinator/capabilities/records/scan-store.ts";
 import { shardSchema } from "../../../../src/coordinator/kernel/shard/schema.ts";
 import { Cluster } from "../../../support/cluster.ts";
 import { own } from "../../../support/go-back.ts";

@@ -237,3 +237,9 @@ test("[Q9] begin and commit answer the positions from which on lookups show the 
   });
   expect(await decide(c, lease, "COMMITTED")).toMatchObject({ value: { positions } });
 });
+
+test("a shard counts its reports", async () => {
+  const c = await newCluster();
+  await reportOf(c, null);
+  expect(value(await c.clock.runUntil(c.shard(0).object.metrics(c.envelope))).reports).toBe(1);
+});

@@ -1,11 +1,11 @@
 import { DigestSum, digestWordsOf } from "../../../../src/common/digest.ts";
+import type { Inquiry } from "../../../../src/coordinator/kernel/messages.ts";
 import type {
   DigestRecordsAnswer,
   DigestRecordsRequest,
-  Inquiry,
   RangeDigest,
   SourceRange,
-} from "../../../../src/coordinator/kernel/messages.ts";
+} from "../../../../src/coordinator/capabilities/records/messages.ts";
 import type { ClaimRow, ExecutionId, HoldRow } from "../../../../src/coordinator/kernel/shard/rows.ts";
 import { sumOf } from "../../../../src/coordinator/capabilities/records/edge/digest-parts.ts";
 import { SOURCE_ORDER_END } from "../../../../src/coordinator/capabilities/records/scan-store.ts";

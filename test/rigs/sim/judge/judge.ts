@@ -1,5 +1,6 @@
 import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
-import type { DecideRequest, DigestRecordsAnswer } from "../../../../src/coordinator/kernel/messages.ts";
+import type { DecideRequest } from "../../../../src/coordinator/kernel/messages.ts";
+import type { DigestRecordsAnswer } from "../../../../src/coordinator/capabilities/records/messages.ts";
 import { nameKey, type LocalChange } from "../local.ts";
 import type { Sent, Witness } from "../network.ts";
 import type { Instance, Part } from "../part.ts";

@@ -2,7 +2,7 @@ import type * as z from "zod";
 import { fanOut } from "../../../kernel/fan-out.ts";
 import { DigestSum } from "../../../../common/digest.ts";
 import type { Limits } from "../../../../common/limits.ts";
-import type { DigestRecordsRequest, RangeDigest, SourceRange } from "../../../kernel/messages.ts";
+import type { DigestRecordsRequest, RangeDigest, SourceRange } from "../messages.ts";
 import { ok, type Result } from "../../../kernel/refusal.ts";
 import { compareBytes } from "../../../../common/source-order.ts";
 import { invalid } from "../../../api/batch.ts";

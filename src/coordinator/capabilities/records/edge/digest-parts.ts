@@ -1,5 +1,5 @@
 import { DigestSum } from "../../../../common/digest.ts";
-import type { DigestCursor, DigestRecordsAnswer, RangeDigest } from "../../../kernel/messages.ts";
+import type { DigestCursor, DigestRecordsAnswer, RangeDigest } from "../messages.ts";
 import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 
 /** A digest that proves nothing. */

@@ -1,5 +1,6 @@
 import type * as z from "zod";
-import type { ClaimRecord, RecordPosition, SourceRange } from "../../../kernel/messages.ts";
+import type { ClaimRecord } from "../../../kernel/messages.ts";
+import type { RecordPosition, SourceRange } from "../messages.ts";
 import { keyExpired } from "../../../auth/verifier.ts";
 import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 import { isWithinSource } from "../scan-store.ts";

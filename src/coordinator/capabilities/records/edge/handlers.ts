@@ -1,7 +1,8 @@
 import type * as z from "zod";
 import type { Principal } from "../../../auth/principal.ts";
 import type { Cell } from "../../../kernel/directory/messages.ts";
-import type { ClaimRecord, RecordPosition } from "../../../kernel/messages.ts";
+import type { ClaimRecord } from "../../../kernel/messages.ts";
+import type { RecordPosition } from "../messages.ts";
 import { ok, refused } from "../../../kernel/refusal.ts";
 import type { Types } from "../../../../common/types/types.ts";
 import type { lookupResults, recordRoutes } from "./routes.ts";

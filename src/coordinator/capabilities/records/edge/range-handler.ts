@@ -1,7 +1,7 @@
 import type { Principal } from "../../../auth/principal.ts";
 import { idFault } from "../../../../common/ids.ts";
 import type { Limits } from "../../../../common/limits.ts";
-import type { RecordPosition, SourceRange } from "../../../kernel/messages.ts";
+import type { RecordPosition, SourceRange } from "../messages.ts";
 import { ok, type Result } from "../../../kernel/refusal.ts";
 import { compareBytes, sourceOrder } from "../../../../common/source-order.ts";
 import type { WaitUntil } from "../../../runtime.ts";

@@ -1,7 +1,8 @@
 import { fanOut } from "../../../kernel/fan-out.ts";
-import type { ClaimRecord, ListCursor, ListRecordsAnswer, RecordPosition } from "../../../kernel/messages.ts";
+import type { ClaimRecord } from "../../../kernel/messages.ts";
+import type { ListCursor, ListRecordsAnswer, RecordPosition } from "../messages.ts";
 import { ok, type Result } from "../../../kernel/refusal.ts";
-import { bySource, comparePositions, positionOfRecord } from "../../../kernel/shard/record.ts";
+import { bySource, comparePositions, positionOfRecord } from "../record-order.ts";
 import { afterSource, beforeSource, isWithinSource } from "../scan-store.ts";
 
 interface MergeOptions {

@@ -1,5 +1,6 @@
 import { idFault } from "../../../../common/ids.ts";
-import type { BucketKey, ClaimRecord, FoundNames, Subject } from "../../../kernel/messages.ts";
+import type { BucketKey, ClaimRecord, Subject } from "../../../kernel/messages.ts";
+import type { FoundNames } from "../messages.ts";
 import { ok, type Result } from "../../../kernel/refusal.ts";
 import { storedTypes, toApiRecord } from "../../../api/answers.ts";
 import { invalid } from "../../../api/batch.ts";

@@ -1,5 +1,6 @@
 import { DigestSum } from "../../../../common/digest.ts";
-import type { CellStatus, DigestCursor, DigestWords } from "../../../kernel/messages.ts";
+import type { CellStatus, DigestWords } from "../../../kernel/messages.ts";
+import type { DigestCursor } from "../../records/messages.ts";
 import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 import type { Types } from "../../../../common/types/types.ts";
 import type { Call } from "../../../api/handler.ts";

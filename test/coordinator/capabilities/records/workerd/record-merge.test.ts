@@ -1,18 +1,18 @@
 /** Tests of the merge of the shards' records into pages. */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
+import type { ClaimRecord } from "../../../../../src/coordinator/kernel/messages.ts";
 import type {
-  ClaimRecord,
   ListCursor,
   ListRecordsAnswer,
   RecordPosition,
-} from "../../../../../src/coordinator/kernel/messages.ts";
+} from "../../../../../src/coordinator/capabilities/records/messages.ts";
 import { ok, type Result } from "../../../../../src/coordinator/kernel/refusal.ts";
 import {
   bySource,
   comparePositions,
   positionOfRecord,
-} from "../../../../../src/coordinator/kernel/shard/record.ts";
+} from "../../../../../src/coordinator/capabilities/records/record-order.ts";
 import { afterSource } from "../../../../../src/coordinator/capabilities/records/scan-store.ts";
 import {
   isSplit,

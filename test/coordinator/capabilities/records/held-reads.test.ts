@@ -3,12 +3,8 @@
  * it out (C3), so nothing may be answered from a hold without asking its ledger (R2, B8).
  */
 import { describe, expect, test } from "vitest";
-import type {
-  ClaimRecord,
-  ListRecordsAnswer,
-  LookupFound,
-  Outcome,
-} from "../../../../src/coordinator/kernel/messages.ts";
+import type { ClaimRecord, LookupFound, Outcome } from "../../../../src/coordinator/kernel/messages.ts";
+import type { ListRecordsAnswer } from "../../../../src/coordinator/capabilities/records/messages.ts";
 import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
 import { sourceOrder } from "../../../../src/common/source-order.ts";
 import { isDecision, isPrepare, no } from "../../../support/calls.ts";

@@ -1,7 +1,7 @@
 import { digestWordsOf } from "../../../common/digest.ts";
-import type { DigestWords } from "../../kernel/messages.ts";
-import { notNull } from "../../kernel/shard/record.ts";
-import type { HoldRow } from "../../kernel/shard/rows.ts";
+import type { DigestWords } from "../messages.ts";
+import { notNull } from "./record.ts";
+import type { HoldRow } from "./rows.ts";
 
 /** Returns the digest words of the claim that a create or replace hold becomes. */
 export const digestWordsOfHold = (hold: HoldRow): DigestWords =>
