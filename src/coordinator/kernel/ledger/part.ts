@@ -21,7 +21,7 @@ import { Positions } from "./position.ts";
 import { Pruner } from "./prune.ts";
 import { Removal } from "../../capabilities/removal/ledger.ts";
 import { ledgerSchema } from "./schema.ts";
-import { ReadLimiter } from "../../capabilities/read-limit/ledger.ts";
+import { ReadLimiter } from "./read-limiter.ts";
 import { SeenDirectory } from "../../capabilities/loss/seen-directory.ts";
 import { StatusReports } from "../../capabilities/status/ledger.ts";
 import { LedgerStore } from "./store.ts";
