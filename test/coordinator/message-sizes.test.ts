@@ -26,7 +26,7 @@ import {
 import {
   type DigestRecordsRequest,
   type ListRecordsAnswer,
-} from "../../../src/coordinator/capabilities/records/messages.ts";
+} from "../../src/coordinator/capabilities/records/messages.ts";
 import {
   MAX_IDENTITIES_BYTES,
   type Identities,

@@ -83,8 +83,8 @@ describe.each(protocols)("%s", (protocol) => {
     for (const [claims, matchedClaim] of [
       [[free, typed, label], typed],
       [[label, domain], label],
-    ])
-      expect(await client.classifyPages({ claims })).toMatchObject({
+    ] as const)
+      expect(await client.classifyPages({ claims: [...claims] })).toMatchObject({
         action: ClassifyAction.PROXY,
         pagesAddress: "cell-2.test",
         matchedClaim,
