@@ -46,7 +46,7 @@ async function post(
 }
 
 const problemOf = async (answer: Response): Promise<[number, string]> => {
-  const { code } = (await answer.json()) as { code: string };
+  const { code } = await answer.json<{ code: string }>();
   return [answer.status, code];
 };
 
@@ -107,7 +107,9 @@ async function toldOf(sent: Sent & { body: Uint8Array }): Promise<string[]> {
       ? [
           await send(
             api,
-            new Request(`${BASE}/${SERVICE}/GetRecord?${inQuery}`, { headers: await authorized() }),
+            new Request(`${BASE}/${SERVICE}/GetRecord?${inQuery.toString()}`, {
+              headers: await authorized(),
+            }),
           ),
         ]
       : []),
@@ -204,7 +206,7 @@ test("[W13] a message in JSON that cannot be read is refused by the field", asyn
     ["ListLeases", "{", "The message is not JSON"],
   ] as const) {
     const answer = await post({ path, type: "application/json", body });
-    const { code, message } = (await answer.json()) as { code: string; message: string };
+    const { code, message } = await answer.json<{ code: string; message: string }>();
     expect([answer.status, code, message]).toEqual([400, "invalid_argument", `${told}.`]);
   }
   for (const [query, told] of [
@@ -239,7 +241,7 @@ test("[W4] a deadline that its protocol doesn't have is refused by the name of i
         body: type.endsWith("json") ? "{}" : body,
         headers: { "connect-timeout-ms": sent },
       });
-      const { code, message } = (await answer.json()) as { code: string; message: string };
+      const { code, message } = await answer.json<{ code: string; message: string }>();
       expect([code, message], sent).toEqual([
         "invalid_argument",
         expect.stringContaining("`connect-timeout-ms` must be "),

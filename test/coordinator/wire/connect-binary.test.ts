@@ -100,7 +100,7 @@ const gzipped = async (bytes: Uint8Array): Promise<Uint8Array> => {
   const { readable, writable } = new CompressionStream("gzip");
   const read = new Response(readable).arrayBuffer();
   const writer = writable.getWriter();
-  await writer.write(bytes as Uint8Array<ArrayBuffer>);
+  await writer.write(bytes);
   await writer.close();
   return new Uint8Array(await read);
 };

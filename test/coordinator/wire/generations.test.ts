@@ -200,7 +200,7 @@ test("[W7] a type of claim that the deployment does not have is refused by its n
         body: encode([[2, [[no, value]]]]) as Uint8Array<ArrayBuffer>,
       }),
     );
-    const { code, message } = (await answer.json()) as { code: string; message: string };
+    const { code, message } = await answer.json<{ code: string; message: string }>();
     expect(code).toBe("invalid_argument");
     expect(message).toContain(`the bucket type ${no}, which is not declared`);
   }
