@@ -20,6 +20,15 @@ export interface Made<Hooks, List extends MethodList = MethodList> {
   readonly handlers: Handlers<List>;
   readonly measures?: Measures<List>;
   readonly hooks?: Hooks;
+  /** What it keeps in memory. Tests look into it (M6). */
+  readonly parts?: object;
+}
+
+/** What capabilities add to the parts of an object. */
+export interface Extended<Hooks> {
+  readonly hooks: HookLists<Hooks>;
+  /** The parts of capabilities, by their names. */
+  readonly capabilities: Record<string, object>;
 }
 
 /** The halves of all capabilities for one kind of object, by name. */
@@ -40,14 +49,15 @@ export const auditTrailOf = (halves: Halves<never, unknown>, object: Audited): A
     ?.auditTrail?.(object) ?? noAuditTrail;
 
 /** Makes the parts of the capabilities, and gives an object their methods and hooks. */
-export function addHalves<Part extends { readonly hooks: HookLists<Hooks> }, Hooks extends object>(
+export function addHalves<Part extends Extended<Hooks>, Hooks extends object>(
   object: object,
   part: Part,
   halves: Halves<Part, Hooks>,
   checked: Checked,
 ): void {
-  for (const half of Object.values(halves)) {
-    const { handlers, measures = {}, hooks = {} } = half.make(part);
+  for (const [capability, half] of Object.entries(halves)) {
+    const { handlers, measures = {}, hooks = {}, parts = {} } = half.make(part);
+    part.capabilities[capability] = parts;
     defineServed(object, half.methods, handlers, measures, checked);
     for (const name of Object.keys(hooks) as (keyof Hooks)[]) {
       const hook = (hooks as Hooks)[name];

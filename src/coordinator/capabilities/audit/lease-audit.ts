@@ -1,6 +1,6 @@
 import type { AuditState, AuditTrail } from "../../kernel/audit-trail.ts";
 import type { LedgerHooks } from "../../kernel/ledger/hooks.ts";
-import type { LeaseRow } from "../../kernel/ledger/store.ts";
+import type { LeaseRow } from "../../kernel/ledger/lease-table.ts";
 import type { BeginRequest, DecideRequest } from "../../kernel/messages.ts";
 
 /** What operators did to leases (O1). What a cell does to its own leases is no audit entry. */

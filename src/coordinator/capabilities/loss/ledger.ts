@@ -28,7 +28,8 @@ import type { Deliveries } from "../../kernel/ledger/deliveries.ts";
 import { decodeExecutions, encodeExecutions } from "../../kernel/ledger/executions.ts";
 import { decodePayload, encodePayload } from "../../kernel/ledger/payload.ts";
 import type { Positions } from "../../kernel/ledger/position.ts";
-import { encodeRange, plainLease, type LeaseRow, type LedgerStore } from "../../kernel/ledger/store.ts";
+import { encodeRange, plainLease, type LedgerStore } from "../../kernel/ledger/store.ts";
+import type { LeaseRow } from "../../kernel/ledger/lease-table.ts";
 import type { TransferStore } from "../transfer/ledger-store.ts";
 
 /** The number of holds that a shard reads for one page. */

@@ -37,6 +37,7 @@ const shard: ShardHalf<typeof methods> = {
       part.counters.add("recordReads");
     });
     return {
+      parts: { changes, scans, lists, digests },
       handlers: {
         listRecords: (request) => readClaims(part, request.cell, request, () => lists.listRecords(request)),
         digestRecords: (request) =>

@@ -13,7 +13,7 @@ const ledger: LedgerHalf<typeof methods> = {
   methods,
   make: ({ ports, store, positions, history }) => {
     const renewals = new Renewals(ports, store, positions, history);
-    return { handlers: { renew: (request) => renewals.renew(request) } };
+    return { parts: { renewals }, handlers: { renew: (request) => renewals.renew(request) } };
   },
 };
 

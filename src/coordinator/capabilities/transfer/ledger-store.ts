@@ -2,7 +2,7 @@ import type { BeginRequest } from "../../kernel/messages.ts";
 import type { Sql } from "../../kernel/ports.ts";
 import type { PreparedShard } from "./messages.ts";
 import type { BySide, DigestedClaims, TransferParty, TransferRange } from "./range.ts";
-import type { LeaseRow } from "../../kernel/ledger/store.ts";
+import type { LeaseRow } from "../../kernel/ledger/lease-table.ts";
 
 /**
  * The transfers to this cell. Their decisions are those of their leases, which are forgotten earlier.

@@ -37,6 +37,7 @@ export function makePart(ports: Ports, limits: Limits, halves: Halves<never, unk
   const audit = auditTrailOf(halves, { ports, limits, name: "the directory" });
   const part = {
     hooks: noDirectoryHooks(),
+    capabilities: {},
     ports,
     tables,
     limits,

@@ -1,5 +1,5 @@
 import { refused, type Refusal } from "../refusal.ts";
-import type { LeaseRow } from "./store.ts";
+import type { LeaseRow } from "./lease-table.ts";
 
 /** Says that a lease has the other outcome, which is final (C1). */
 export function decidedOtherwise(row: LeaseRow): Refusal {

@@ -11,7 +11,8 @@ import type { Deliveries } from "./deliveries.ts";
 import { guarded, type HookLists } from "../half.ts";
 import type { LedgerHooks } from "./hooks.ts";
 import type { Positions } from "./position.ts";
-import { plainLease, type LeaseRow, type LedgerStore } from "./store.ts";
+import { plainLease, type LedgerStore } from "./store.ts";
+import type { LeaseRow } from "./lease-table.ts";
 
 /** What the decision of a transfer does besides that of its lease, in the same transaction (Y6). */
 interface TransferDecision {

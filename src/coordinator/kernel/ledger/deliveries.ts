@@ -11,7 +11,8 @@ import type { ShardLinks } from "./shard-links.ts";
 import { shardsOf } from "../placement.ts";
 import { decodeExecutions } from "./executions.ts";
 import { msOf, type Positions } from "./position.ts";
-import { decodeRange, type LeaseRow, type LedgerStore, type UnappliedRow } from "./store.ts";
+import { decodeRange, type LedgerStore, type UnappliedRow } from "./store.ts";
+import type { LeaseRow } from "./lease-table.ts";
 
 /**
  * The largest number of open decisions in memory, besides those of the transaction that is being written. The

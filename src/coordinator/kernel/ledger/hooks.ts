@@ -1,7 +1,7 @@
 import type { HookLists } from "../half.ts";
 import type { BeginRequest, CellStatus, DecideRequest, MaintainAnswer } from "../messages.ts";
 import type { Refusal } from "../refusal.ts";
-import type { LeaseRow } from "./store.ts";
+import type { LeaseRow } from "./lease-table.ts";
 import type { LedgerMetrics } from "../metrics/messages.ts";
 
 /** What capabilities do in a ledger besides their methods. */

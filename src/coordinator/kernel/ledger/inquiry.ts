@@ -2,7 +2,8 @@ import type { Question, Verdict } from "../messages.ts";
 import type { History } from "../history.ts";
 import type { Begins } from "./begins.ts";
 import { decodeExecutions } from "./executions.ts";
-import type { LeaseRow, LedgerStore } from "./store.ts";
+import type { LedgerStore } from "./store.ts";
+import type { LeaseRow } from "./lease-table.ts";
 
 /**
  * Returns what became of one execution (B8), from the rows and the running begins of this turn. About

@@ -34,7 +34,7 @@ import { knowledgeOf } from "../../capabilities/loss/knowledge.ts";
 import { isRebuilt, replayRefusal } from "../../capabilities/loss/ledger.ts";
 import { positionAt } from "./position.ts";
 import type { Pruned } from "./prune.ts";
-import type { LeaseRow } from "./store.ts";
+import type { LeaseRow } from "./lease-table.ts";
 import { makePart, type LedgerPart } from "./part.ts";
 import { addHalves, withFields, type Halves } from "../half.ts";
 import type { LedgerHooks } from "./hooks.ts";

@@ -84,6 +84,7 @@ export function makePart(
   return {
     ...part,
     hooks,
+    capabilities: {},
     tables,
     startedAtMs,
     beginDurations,

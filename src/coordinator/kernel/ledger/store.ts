@@ -3,8 +3,6 @@ import {
   type CellState,
   type HistoryPoint,
   type Lease,
-  type LeaseCounts,
-  type LeaseState,
   type PlacedLease,
   type ShardPositions,
   type StoredRemoval,
@@ -16,37 +14,8 @@ import type { Sql } from "../ports.ts";
 import { decodeExecutions } from "./executions.ts";
 import { decodePayload } from "./payload.ts";
 import { ChangeTimes } from "./change-times.ts";
+import { leaseTable, type LeaseRow, type StoredLease } from "./lease-table.ts";
 import type { Positions } from "./position.ts";
-
-export interface LeaseRow extends LeaseCounts {
-  lease: string;
-  /** 0: granted. 1: an outcome. 2: a fence of a lease without a running begin, which is forgotten sooner. */
-  decided: 0 | 1 | 2;
-  position: number;
-  created_position: number;
-  created_at_ms: number;
-  decided_at_ms: number | null;
-  state: LeaseState;
-  fence: 0 | 1;
-  incarnation: number;
-  counter: number;
-  /** The executions of the grant (executions.ts). */
-  epochs: string | null;
-  /** The number of shards at the grant. Names of the lease may have moved to shards that were added since. */
-  shards: number;
-  /** The batch. The decision drops it (S2). */
-  payload: string | null;
-  payload_hash: string;
-  decided_by: string | null;
-  /** The id of the key, if an operator decided. */
-  decided_by_key: string | null;
-  reason: string | null;
-  /** When the cell said last that it still works on the lease (C8). */
-  renewed_at_ms: number | null;
-  renewal_reason: string | null;
-  /** The source and the scope of a transfer (`encodeRange`). Null: an ordinary lease. */
-  transfer: string | null;
-}
 
 /** The columns of most new leases. */
 export const plainLease = { renewed_at_ms: null, renewal_reason: null, transfer: null } as const;
@@ -59,12 +28,6 @@ export function decodeRange(stored: string): TransferRange {
 }
 
 type Counter = "cell_state_set_at_ms" | "cell_state_version" | "pruned_position" | "refused_through_ms";
-
-/** A lease as it is stored. */
-export interface StoredLease extends LeaseRow {
-  /** Whether the lease is older than `through`, and unfinished. */
-  pending: 0 | 1;
-}
 
 /** A lease, as far as pruning needs it. */
 export type OutcomeRow = Pick<
@@ -93,19 +56,14 @@ export interface Applied {
   directory?: [incarnation: number, position: number];
 }
 
+const COLUMNS = leaseTable.names.join(", ");
+
 /** All columns except the payload, for listings and replays. */
-const HEAD = `lease, decided, pending, position, created_position, created_at_ms, decided_at_ms, state, fence,
-  incarnation, counter, epochs, shards, NULL AS payload, payload_hash, creates, destroys, replaces, missing,
-  decided_by, decided_by_key, reason, renewed_at_ms, renewal_reason, transfer`;
+const HEAD = COLUMNS.replace(/\bpayload$/, "NULL AS payload");
 
 const UNAPPLIED = "lease, created_position, position";
 const OUTCOME = "lease, created_position, position, created_at_ms, decided_at_ms, decided, pending";
 
-const COLUMNS = [
-  "created_position, lease, decided, pending, position, created_at_ms, decided_at_ms, state, fence",
-  "incarnation, counter, epochs, shards, payload_hash, creates, destroys, replaces, missing, decided_by",
-  "decided_by_key, reason, renewed_at_ms, renewal_reason, transfer, payload",
-].join(", ");
 const VALUES = `(${COLUMNS.replaceAll(/\w+/g, "?")})`;
 const INSERT_ROW = `INSERT INTO lease (${COLUMNS}) VALUES ${VALUES}`;
 const TAKE_ROW = `UPDATE lease SET (${COLUMNS}) = ${VALUES}
@@ -148,34 +106,9 @@ export class LedgerStore {
 
   /** @param over the created position of an outcome that is forgotten, and whose row the lease takes */
   insert(row: LeaseRow, over?: number): void {
-    const values = [
-      row.created_position,
-      row.lease,
-      row.decided,
-      // A lease that is rebuilt may keep an old position. Fences are found among what is pending, too.
-      row.decided === 2 || row.created_position <= this.through ? 1 : 0,
-      row.position,
-      row.created_at_ms,
-      row.decided_at_ms,
-      row.state,
-      row.fence,
-      row.incarnation,
-      row.counter,
-      row.epochs,
-      row.shards,
-      row.payload_hash,
-      row.creates,
-      row.destroys,
-      row.replaces,
-      row.missing,
-      row.decided_by,
-      row.decided_by_key,
-      row.reason,
-      row.renewed_at_ms,
-      row.renewal_reason,
-      row.transfer,
-      row.payload,
-    ];
+    // A lease that is rebuilt may keep an old position. Fences are found among what is pending, too.
+    const pending = row.decided === 2 || row.created_position <= this.through ? 1 : 0;
+    const values = leaseTable.valuesOf({ ...row, pending });
     if (over !== undefined && this.#sql.all(TAKE_ROW, ...values, over, this.through).length > 0) return;
     this.#sql.all(INSERT_ROW, ...values);
   }

@@ -138,6 +138,7 @@ export function makePart(
   return {
     ...part,
     hooks,
+    capabilities: {},
     tables,
     ...counts,
     isFull,

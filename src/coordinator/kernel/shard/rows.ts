@@ -1,26 +1,35 @@
 import type { Holder, OpKind } from "../messages.ts";
+import { column, table, type RowOf } from "../table.ts";
 
-export interface ClaimRow {
-  bucket_type: number;
-  canonical: string;
-  value: string;
-  uuid: string;
-  cell: string;
-  subject_type: number;
-  subject_id: string;
-  source_type: number;
-  source_id: string;
-  source_order: string;
-  scope: string | null;
-  epoch: number;
-  created_at_ms: number;
-  updated_at_ms: number;
-  /** The words of the claim's digest (src/common/digest.ts). */
-  digest_0: number;
-  digest_1: number;
-  digest_2: number;
-  digest_3: number;
-}
+/** Permanent ownership, one row per bucket: the primary key makes a name unique. */
+export const claimTable = table(
+  "claim",
+  {
+    bucket_type: column<number>("INTEGER NOT NULL"),
+    canonical: column<string>("TEXT NOT NULL"),
+    value: column<string>("TEXT NOT NULL"),
+    uuid: column<string>("TEXT NOT NULL"),
+    cell: column<string>("TEXT NOT NULL"),
+    subject_type: column<number>("INTEGER NOT NULL"),
+    subject_id: column<string>("TEXT NOT NULL"),
+    source_type: column<number>("INTEGER NOT NULL"),
+    source_id: column<string>("TEXT NOT NULL"),
+    source_order: column<string>("TEXT NOT NULL"),
+    scope: column<string | null>("TEXT"),
+    epoch: column<number>("INTEGER NOT NULL"),
+    created_at_ms: column<number>("INTEGER NOT NULL"),
+    updated_at_ms: column<number>("INTEGER NOT NULL"),
+    // The words of the claim's digest (src/common/digest.ts).
+    digest_0: column<number>("INTEGER NOT NULL"),
+    digest_1: column<number>("INTEGER NOT NULL"),
+    digest_2: column<number>("INTEGER NOT NULL"),
+    digest_3: column<number>("INTEGER NOT NULL"),
+  },
+  "STRICT, WITHOUT ROWID",
+  ["PRIMARY KEY (bucket_type, canonical)"],
+);
+
+export type ClaimRow = RowOf<typeof claimTable>;
 
 export interface HoldRow {
   bucket_type: number;

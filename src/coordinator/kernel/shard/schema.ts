@@ -1,5 +1,6 @@
 import { INCARNATION_TABLE } from "../history.ts";
 import type { Steps } from "../tables.ts";
+import { claimTable } from "./rows.ts";
 import { MOVED_NAME_TABLE } from "../../capabilities/growth/moved-names.ts";
 import { PAST_CLAIM_TABLES } from "../../capabilities/past-claims/shard.ts";
 import { RANGE_HOLD_TABLE } from "../../capabilities/transfer/range-holds.ts";
@@ -7,29 +8,7 @@ import { LOG_TABLE } from "./shard-log.ts";
 
 export const shardSchema: Steps = [
   [
-    // Permanent ownership, one row per bucket: the primary key makes a name unique. The digest columns
-    // contain the words of a claim's digest (src/common/digest.ts).
-    `CREATE TABLE claim (
-       bucket_type INTEGER NOT NULL,
-       canonical TEXT NOT NULL,
-       value TEXT NOT NULL,
-       uuid TEXT NOT NULL,
-       cell TEXT NOT NULL,
-       subject_type INTEGER NOT NULL,
-       subject_id TEXT NOT NULL,
-       source_type INTEGER NOT NULL,
-       source_id TEXT NOT NULL,
-       source_order TEXT NOT NULL,
-       scope TEXT,
-       epoch INTEGER NOT NULL,
-       created_at_ms INTEGER NOT NULL,
-       updated_at_ms INTEGER NOT NULL,
-       digest_0 INTEGER NOT NULL,
-       digest_1 INTEGER NOT NULL,
-       digest_2 INTEGER NOT NULL,
-       digest_3 INTEGER NOT NULL,
-       PRIMARY KEY (bucket_type, canonical)
-     ) STRICT, WITHOUT ROWID`,
+    claimTable.create,
     // The columns up to `canonical` are the order of the listings. The other columns are in the index so that
     // digests of ranges read nothing but the index.
     `CREATE INDEX claim_by_source ON claim (cell, source_type, source_order, bucket_type, canonical,

@@ -10,6 +10,7 @@ import {
   bucketText,
   CHANGED_COLUMNS,
   type ChangedClaimRow,
+  claimTable,
   type Claimant,
   type ClaimRow,
   type Holding,
@@ -46,37 +47,16 @@ const OCCUPANTS = new ManyRows(
     FROM (VALUES ${keys}) LEFT JOIN claim ON claim.bucket_type = column1 AND claim.canonical = column2`,
 );
 
-const CLAIM_COLUMNS = [
-  "bucket_type",
-  "canonical",
-  "value",
-  "uuid",
-  "cell",
-  "subject_type",
-  "subject_id",
-  "source_type",
-  "source_id",
-  "source_order",
-  "scope",
-  "epoch",
-  "created_at_ms",
-  "updated_at_ms",
-  "digest_0",
-  "digest_1",
-  "digest_2",
-  "digest_3",
-] as const satisfies readonly (keyof ClaimRow)[];
-
 const INSERT_CLAIMS = new ManyRows(
-  CLAIM_COLUMNS.length,
-  (claims) => `INSERT INTO claim (${CLAIM_COLUMNS.join(", ")}) VALUES ${claims}`,
+  claimTable.names.length,
+  (claims) => `INSERT INTO claim (${claimTable.names.join(", ")}) VALUES ${claims}`,
 );
 
 /** Five claims fit into a statement with 100 parameters. */
 export function insertClaims(sql: Sql, claims: readonly ClaimRow[]): void {
   INSERT_CLAIMS.all(
     sql,
-    claims.map((claim) => CLAIM_COLUMNS.map((column) => claim[column])),
+    claims.map((claim) => claimTable.valuesOf(claim)),
   );
 }
 
