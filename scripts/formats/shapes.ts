@@ -14,7 +14,7 @@ import type { StoredExecutions } from "../../src/coordinator/kernel/ledger/execu
 import type { StoredOp } from "../../src/coordinator/kernel/ledger/payload.ts";
 import type { Applied } from "../../src/coordinator/kernel/ledger/store.ts";
 import type { TransferRecord } from "../../src/coordinator/capabilities/transfer/ledger-store.ts";
-import type { SeenContradictions, StoredRemoval, Told } from "../../src/coordinator/kernel/messages.ts";
+import type { StoredRemoval, Told } from "../../src/coordinator/kernel/messages.ts";
 import * as kinds from "../../src/coordinator/capabilities/index.ts";
 import type { OperationSet } from "../../src/coordinator/capabilities/operations/operations.ts";
 import type { StoredScrub } from "../../src/coordinator/capabilities/scrub/scrub.ts";
@@ -26,6 +26,7 @@ import type {
 import type { StoredEnd, StoredEntry } from "../../src/coordinator/kernel/shard/hold-entries.ts";
 import type { StoredExecution } from "../../src/coordinator/capabilities/feed/logged-changes.ts";
 import type { StoredPoints } from "../../src/coordinator/kernel/shard/shard-log.ts";
+import type { SeenContradictions } from "../../src/coordinator/capabilities/status/messages.ts";
 import type { StoredStatus } from "../../src/coordinator/capabilities/status/status.ts";
 import type { StoredTables } from "../../src/coordinator/kernel/tables.ts";
 

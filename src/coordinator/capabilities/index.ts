@@ -7,9 +7,16 @@ import { audit } from "./audit/index.ts";
 import { records } from "./records/index.ts";
 import { renewals } from "./renewals/index.ts";
 import { reports } from "./reports/index.ts";
+import { status } from "./status/index.ts";
 
 /** Their order is that of their hooks. */
-export const capabilities = [audit, renewals, reports, records] as const satisfies readonly Capability[];
+export const capabilities = [
+  audit,
+  renewals,
+  reports,
+  records,
+  status,
+] as const satisfies readonly Capability[];
 
 interface HalfOf {
   ledger: LedgerHalf;

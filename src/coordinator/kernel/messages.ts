@@ -8,7 +8,6 @@
 import type { CanonicalRule } from "../../common/canonical/rule.ts";
 import type { Stamp } from "./formats.ts";
 import type { Placement } from "./placement.ts";
-import type { ReportedStatus, StatusReport } from "../capabilities/status/status.ts";
 import type { Conflict, OpList, Refusal } from "./refusal.ts";
 import type {
   BySide,
@@ -284,9 +283,6 @@ export interface Caller {
 export interface CellCall extends Envelope {
   caller: Caller;
 }
-
-/** What a cell says of itself (U1). */
-export interface ReportStatus extends CellCall, StatusReport {}
 
 /**
  * Asks whether the caller's key is valid, for calls that the ledger itself doesn't serve. With `read`, the
@@ -632,8 +628,6 @@ export interface CellStatus {
   unappliedDecisions: number;
   /** The size of the ledger's database. */
   storedBytes: number;
-  /** What the cell said of itself last. Null: it has never reported. */
-  reported: ReportedStatus | null;
   /** The position of the last change of a lease. While it stays the same, no claim of the cell changes. */
   position: number;
   /** Null: no step has started a removal. */
@@ -789,21 +783,10 @@ interface SeesDirectory {
   directory: HistoryPoint | null;
 }
 
-/** The contradictions between a cell and its ledger (U4). */
-export interface SeenContradictions {
-  count: number;
-  /** When the last one was counted. */
-  lastAtMs: number;
-}
-
 export interface MaintainAnswer extends SeesDirectory {
   /** Outcomes that were deleted by this call. */
   pruned: number;
   state: CellState;
-  /** What the cell said of itself last. Null: it has never reported. */
-  reported: ReportedStatus | null;
-  /** Null: there was none. */
-  contradictions: SeenContradictions | null;
   /** Decisions that some shard has not applied yet. */
   unapplied: number;
   /** Granted leases that are stale, without those that the cell has renewed (C8). */

@@ -7,7 +7,6 @@ import { method, peerMethod, type Calls } from "./method.ts";
 import type * as metrics from "./metrics/messages.ts";
 import type { BeginOperation, EndOperation, EndRestore } from "../capabilities/operations/messages.ts";
 import type { Operation, OperationSet } from "../capabilities/operations/operations.ts";
-import type { ReportedStatus } from "../capabilities/status/status.ts";
 import type { TransferParty } from "../capabilities/transfer/range.ts";
 import type * as transfers from "../capabilities/transfer/messages.ts";
 
@@ -38,8 +37,6 @@ export const ledgerMethods = {
   maintain: method<messages.Maintain, messages.MaintainAnswer>("peer"),
   seenShards: method<messages.Envelope, messages.ShardPoints>("peer"),
   status: method<messages.Envelope, messages.CellStatus>("peer"),
-  reportStatus: method<messages.ReportStatus, ReportedStatus>("call"),
-  reportedStatus: method<messages.CellCall, ReportedStatus | null>("call"),
   leaseStates: method<messages.Envelope & { leases: string[] }, (messages.LeaseStatus | null)[]>("peer"),
   setState: method<messages.SetState, null>("peer"),
   approveRemoval: method<messages.ApproveRemoval, null>("peer"),

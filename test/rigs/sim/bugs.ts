@@ -782,8 +782,8 @@ export const bugs: Record<string, Bug> = {
   "a contradiction is not counted": one(
     "U4",
     ["I34"],
-    "src/coordinator/kernel/ledger/decisions.ts",
-    "this.#part.contradictions.decided(request, result);",
+    "src/coordinator/capabilities/status/index.ts",
+    "decisionAnswered: (request, result) => contradictions.decided(request, result),",
     "",
   ),
   // What cells say of leases

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { cellStates } from "../../kernel/messages.ts";
 import { operationKinds } from "../../capabilities/operations/operations.ts";
 import { errorCodes, type ErrorCode } from "../../kernel/refusal.ts";
-import { verificationStatuses } from "../../capabilities/status/status.ts";
+import { verificationStatuses } from "../../../common/status/verification-statuses.ts";
 import { MAX_TYPES } from "../../../common/types/document.ts";
 import {
   bucketType,

@@ -25,7 +25,8 @@ import type { Deliveries } from "../../kernel/ledger/deliveries.ts";
 import { encodePayload } from "../../kernel/ledger/payload.ts";
 import type { Positions } from "../../kernel/ledger/position.ts";
 import type { ShardLinks } from "../../kernel/ledger/shard-links.ts";
-import type { StatusReports } from "../status/ledger.ts";
+import type { HookLists } from "../../kernel/half.ts";
+import type { LedgerHooks } from "../../kernel/ledger/hooks.ts";
 import type { LedgerStore } from "../../kernel/ledger/store.ts";
 import type { TransferStore } from "../transfer/ledger-store.ts";
 
@@ -59,7 +60,7 @@ interface Needs {
   readonly deliveries: Deliveries;
   readonly links: ShardLinks;
   readonly audit: AuditTrail;
-  readonly statusReports: StatusReports;
+  readonly hooks: HookLists<LedgerHooks>;
   readonly peers: Pick<Peers, "shard">;
   readonly transferStore: TransferStore;
 }
@@ -321,7 +322,7 @@ export class Removal {
       // The directory is told of it, perhaps later and by others (X5).
       const end = { atMs: this.#part.store.number("cell_state_set_at_ms"), operator };
       if (removal !== undefined) this.#part.store.setRemoval({ ...removal, end });
-      this.#part.statusReports.forget();
+      for (const ended of this.#part.hooks.cellEnded) ended();
       this.#append(operator, "remove_cell", "REMOVING", {
         state: "REMOVED",
         records: removal?.records ?? null,

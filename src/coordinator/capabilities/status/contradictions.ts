@@ -1,7 +1,8 @@
-import type { DecideRequest, SeenContradictions } from "../../kernel/messages.ts";
+import type { DecideRequest } from "../../kernel/messages.ts";
 import { readMeta, writeMeta } from "../../kernel/meta.ts";
 import type { Ports } from "../../kernel/ports.ts";
 import type { Result } from "../../kernel/refusal.ts";
+import type { SeenContradictions } from "./messages.ts";
 
 /** A report may have any number. The count stays an integer that D1 can store. */
 const MAX_COUNT = 1_000_000_000;

@@ -1,11 +1,11 @@
 import { GroupCommit } from "../../kernel/group-commit.ts";
 import type { History } from "../../kernel/history.ts";
 import type { Limits } from "../../../common/limits.ts";
-import type { ReportStatus } from "../../kernel/messages.ts";
 import { deleteMeta, readMeta, writeMeta } from "../../kernel/meta.ts";
 import type { Ports } from "../../kernel/ports.ts";
 import { ok, refused, type Result } from "../../kernel/refusal.ts";
 import type { Contradictions } from "./contradictions.ts";
+import type { ReportStatus } from "./messages.ts";
 import type { ReportedStatus, RunAges, RunTimes, StatusReport, StoredStatus } from "./status.ts";
 
 type StatusPorts = Pick<Ports, "sql" | "clock" | "halt">;

@@ -1,3 +1,5 @@
+import type { verificationStatuses } from "../../../common/status/verification-statuses.ts";
+
 /** Counts of a run, by their names in the API. */
 type ReportedCounts = Readonly<Partial<Record<string, number>>>;
 
@@ -14,16 +16,6 @@ interface ReportedReconciliation {
   staleLeases?: number | undefined;
   unreleasedDeletions?: number | undefined;
 }
-
-/** The statuses of runs that did something, as the SDK calls them, and `failed`. */
-export const verificationStatuses = [
-  "done",
-  "out_of_time",
-  "needs_approval",
-  "slot_lost",
-  "stopped",
-  "failed",
-] as const;
 
 /**
  * The counts of a verification that are drift. They don't add up: a drift that turns out to be a second row

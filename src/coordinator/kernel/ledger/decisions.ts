@@ -5,7 +5,6 @@ import type { LedgerCounters } from "../metrics/ledger-counters.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, type Refusal, type Result } from "../refusal.ts";
 import type { Begins } from "./begins.ts";
-import type { Contradictions } from "../../capabilities/status/contradictions.ts";
 import { decidedOtherwise } from "./decided-otherwise.ts";
 import type { Deliveries } from "./deliveries.ts";
 import { guarded, type HookLists } from "../half.ts";
@@ -33,7 +32,6 @@ interface Needs {
   readonly begins: Begins;
   readonly deliveries: Deliveries;
   readonly counters: LedgerCounters;
-  readonly contradictions: Contradictions;
   readonly hooks: HookLists<LedgerHooks>;
 }
 
@@ -55,7 +53,8 @@ export class Decisions {
     const decided = await this.#part.commits.submit("decide", () => {
       const result = this.#write(request, transfer);
       // A cut says nothing about saved rows, and the source asks for it.
-      if (transfer === undefined) this.#part.contradictions.decided(request, result);
+      if (transfer === undefined)
+        for (const answered of this.#part.hooks.decisionAnswered) answered(request, result);
       return result;
     });
     if (!decided.ok) {

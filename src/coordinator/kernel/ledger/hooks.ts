@@ -1,6 +1,6 @@
 import type { HookLists } from "../half.ts";
 import type { BeginRequest, CellStatus, DecideRequest, MaintainAnswer } from "../messages.ts";
-import type { Refusal } from "../refusal.ts";
+import type { Refusal, Result } from "../refusal.ts";
 import type { LeaseRow } from "./lease-table.ts";
 import type { LedgerMetrics } from "../metrics/messages.ts";
 
@@ -19,6 +19,10 @@ export interface LedgerHooks {
   /** Adds fields to what the cron is told. */
   maintained?(): Partial<MaintainAnswer>;
   metrics?(): Partial<LedgerMetrics>;
+  /** Runs in the transaction that decides a lease, or refuses to. */
+  decisionAnswered?(request: DecideRequest, result: Result<unknown>): void;
+  /** Runs in the transaction that marks the cell as removed (X4). */
+  cellEnded?(): void;
 }
 
 export const noLedgerHooks = (): HookLists<LedgerHooks> => ({
@@ -29,4 +33,6 @@ export const noLedgerHooks = (): HookLists<LedgerHooks> => ({
   status: [],
   maintained: [],
   metrics: [],
+  decisionAnswered: [],
+  cellEnded: [],
 });

@@ -6,6 +6,7 @@ import type {
   BeginRequest,
   CellCall,
   CellState,
+  CellStatus,
   Envelope,
   Inquiry,
   InquiryAnswer,
@@ -23,6 +24,7 @@ import type {
 } from "../messages.ts";
 import type { Tables } from "../tables.ts";
 import { watch } from "../metrics/counts.ts";
+import type { LedgerMetrics } from "../metrics/messages.ts";
 import type { Ports } from "../ports.ts";
 import { changedMeanwhile, ok, refused, type Refusal, type Result } from "../refusal.ts";
 import type { Handlers, Method } from "../method.ts";
@@ -198,23 +200,23 @@ function handlersOf(part: LedgerPart): Handlers<typeof ledgerMethods> {
     /** Returns the newest point of each shard that this ledger has seen, for the shards to check (G7). */
     seenShards: () => ok(Object.fromEntries(part.links.points)),
     status: durably(async () =>
-      ok({
-        cell: part.cell,
-        state: part.store.cellState(),
-        stateVersion: part.store.number("cell_state_version"),
-        stateSetAtMs: part.store.number("cell_state_set_at_ms"),
-        outstandingLeases: part.begins.outstanding,
-        unappliedDecisions: part.deliveries.unapplied,
-        storedBytes: part.ports.sql.sizeBytes(),
-        position: part.positions.last,
-        removal: part.removal.stored,
-        reported: part.statusReports.last,
-      }),
+      ok(
+        withFields<CellStatus>(
+          {
+            cell: part.cell,
+            state: part.store.cellState(),
+            stateVersion: part.store.number("cell_state_version"),
+            stateSetAtMs: part.store.number("cell_state_set_at_ms"),
+            outstandingLeases: part.begins.outstanding,
+            unappliedDecisions: part.deliveries.unapplied,
+            storedBytes: part.ports.sql.sizeBytes(),
+            position: part.positions.last,
+            removal: part.removal.stored,
+          },
+          part.hooks.status,
+        ),
+      ),
     ),
-    /** Stores what the cell says of itself. */
-    reportStatus: (message) => part.statusReports.store(message),
-    /** Returns what the cell said of itself last. */
-    reportedStatus: durably(async () => ok(part.statusReports.last)),
     /**
      * Returns the current state of each lease, and when it was granted and renewed, so that the stale listing
      * can leave out decided, renewed and young leases. Null: the ledger does not know the lease, or has
@@ -250,23 +252,27 @@ function handlersOf(part: LedgerPart): Handlers<typeof ledgerMethods> {
      * Returns what this instance has counted. It reads the oldest 1,000 leases at most, and writes nothing.
      */
     metrics: () =>
-      ok({
-        startedAtMs: part.startedAtMs,
-        state: part.history.state,
-        sizeBytes: part.ports.sql.sizeBytes(),
-        waitingWrites: part.commits.waiting,
-        scrub: part.scrub.metrics,
-        cellState: part.store.cellState(),
-        ...part.begins.counts(part.ports.clock.now()),
-        ...part.transfers.counts(part.ports.clock.now()),
-        unappliedDecisions: part.deliveries.unapplied,
-        oldestUnappliedMs: part.deliveries.oldestMs(part.ports.clock.now()),
-        reported: part.statusReports.last,
-        ...part.counters.counts(),
-        beginDurations: part.beginDurations.durations,
-        decisionDurations: part.decisionDurations.durations,
-        exchangeDurations: part.links.durations.durations,
-      }),
+      ok(
+        withFields<LedgerMetrics>(
+          {
+            startedAtMs: part.startedAtMs,
+            state: part.history.state,
+            sizeBytes: part.ports.sql.sizeBytes(),
+            waitingWrites: part.commits.waiting,
+            scrub: part.scrub.metrics,
+            cellState: part.store.cellState(),
+            ...part.begins.counts(part.ports.clock.now()),
+            ...part.transfers.counts(part.ports.clock.now()),
+            unappliedDecisions: part.deliveries.unapplied,
+            oldestUnappliedMs: part.deliveries.oldestMs(part.ports.clock.now()),
+            ...part.counters.counts(),
+            beginDurations: part.beginDurations.durations,
+            decisionDurations: part.decisionDurations.durations,
+            exchangeDurations: part.links.durations.durations,
+          },
+          part.hooks.metrics,
+        ),
+      ),
     /** Returns what the scrub has found. */
     scrubStatus: durably(async () => ok(part.scrub.status)),
     /** Rebuilds the leases that this ledger has forgotten, and accepts its loss (H7). */
@@ -369,8 +375,6 @@ async function maintain(part: LedgerPart, message: Maintain): Promise<Result<Mai
   const own: Partial<MaintainAnswer> = {
     pruned: total,
     state: part.store.cellState(),
-    reported: part.statusReports.last,
-    contradictions: part.contradictions.seen,
     unapplied: part.deliveries.unapplied,
     staleLeases: part.begins.counts(part.ports.clock.now()).staleLeases,
     scrub: part.scrub.work,

@@ -10,7 +10,6 @@ import { type Peers } from "../methods.ts";
 import { PlacementGuard } from "../placement-guard.ts";
 import { Scrub } from "../../capabilities/scrub/scrub.ts";
 import { Begins } from "./begins.ts";
-import { Contradictions } from "../../capabilities/status/contradictions.ts";
 import { Decisions } from "./decisions.ts";
 import { Deliveries } from "./deliveries.ts";
 import { LedgerReconciler } from "../../capabilities/loss/ledger.ts";
@@ -23,7 +22,6 @@ import { Removal } from "../../capabilities/removal/ledger.ts";
 import { ledgerSchema } from "./schema.ts";
 import { ReadLimiter } from "./read-limiter.ts";
 import { SeenDirectory } from "../../capabilities/loss/seen-directory.ts";
-import { StatusReports } from "../../capabilities/status/ledger.ts";
 import { LedgerStore } from "./store.ts";
 import { TransferStore } from "../../capabilities/transfer/ledger-store.ts";
 import { Transfers } from "../../capabilities/transfer/ledger.ts";
@@ -60,6 +58,7 @@ export function makePart(
   });
   const positions = new Positions(store.lastPosition());
   const history = new History(ports, `the ledger of cell ${cell}`, positions.last);
+  const hooks = noLedgerHooks();
   const stored = { cell, ports, limits, peers, store, transferStore, placementGuard, positions, history };
   const links = new ShardLinks({ ...stored, isHalted: () => isHalted });
   const directory = new SeenDirectory(store);
@@ -71,19 +70,15 @@ export function makePart(
     () => history.raise(),
     () => history.madeDurable(positions.last),
   );
-  const contradictions = new Contradictions(ports);
-  const statusReports = new StatusReports(ports, limits, contradictions, history);
   const audit = auditTrailOf(halves, { ports, limits, name: `the ledger of cell ${cell}` });
-  const hooks = noLedgerHooks();
-  const sending = { ...stored, links, directory, deliveries, commits, contradictions, statusReports, audit };
+  const sending = { ...stored, hooks, links, directory, deliveries, commits, audit };
   const oldOutcomes = new OldOutcomes(stored);
-  const begins = new Begins({ ...sending, hooks, counters, oldOutcomes });
-  const decisions = new Decisions({ ...sending, hooks, counters, begins });
+  const begins = new Begins({ ...sending, counters, oldOutcomes });
+  const decisions = new Decisions({ ...sending, counters, begins });
   const part = { ...sending, counters, begins, decisions, oldOutcomes };
   const leases = new LedgerScrub(part);
   return {
     ...part,
-    hooks,
     capabilities: {},
     tables,
     startedAtMs,

@@ -1,5 +1,4 @@
 import type { CellState, Outcome, PartState } from "../messages.ts";
-import type { ReportedStatus } from "../../capabilities/status/status.ts";
 import type { Durations } from "./histogram.ts";
 
 // What objects answer when they are asked for metrics: what an instance has counted since it started, and
@@ -74,8 +73,6 @@ export interface LedgerMetrics extends PartMetrics {
   runningBegins: number;
   /** Those of them that wait for a leased name (B11). */
   waitingBegins: number;
-  /** What the cell said of itself last. Null: it has never reported. */
-  reported: ReportedStatus | null;
   begins: BeginCount[];
   /** The first decision about each lease; repeated calls don't count. */
   decisions: DecisionCount[];

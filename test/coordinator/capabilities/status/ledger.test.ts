@@ -1,8 +1,11 @@
 /** Tests of what a ledger keeps of its cell's reports. */
 import { expect, test } from "vitest";
 import type { Limits } from "../../../../src/common/limits.ts";
-import type { HistoryPoint, ReportStatus } from "../../../../src/coordinator/kernel/messages.ts";
+import type { ReportStatus } from "../../../../src/coordinator/capabilities/status/messages.ts";
+import type { HistoryPoint } from "../../../../src/coordinator/kernel/messages.ts";
+import openapi from "../../../../openapi.json" with { type: "json" };
 import { Cluster } from "../../../support/cluster.ts";
+import { decideAll, fill, small } from "../../../support/full-ledger.ts";
 import { beginRequest, callerOf } from "../../../support/ops.ts";
 
 const sdk = { name: "leasehold", version: "0.1.0" };
@@ -106,4 +109,54 @@ test("[U1] [A1] a revoked key reports nothing", async () => {
   await c.clock.runUntil(ledger(c).revoke({ ...c.envelope, keyId, expiresAtMs: Number.MAX_SAFE_INTEGER }));
   expect(await report(c)).toMatchObject({ refusal: { reason: "KEY_REVOKED" } });
   expect(count(c, "meta WHERE name = 'status'")).toBe(0);
+});
+
+test("[U1] [S3] a full ledger stores the largest status, and then decides all of its leases", async () => {
+  const c = await start(small);
+  const leases = await fill(c, (n) => [`n${n}`]);
+  const most = Number.MAX_SAFE_INTEGER;
+  const counts = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, most]));
+  const { ReconciliationCounts, VerificationCounts } = openapi.components.schemas;
+  const largest = {
+    sdk: { name: "x".repeat(64), version: "x".repeat(64) },
+    reconciliation: {
+      outcome: "aborted" as const,
+      isFull: true,
+      startedAgoMs: 1,
+      endedAgoMs: 0,
+      counts: counts(Object.keys(ReconciliationCounts.properties)),
+      staleLeases: most,
+      unreleasedDeletions: most,
+    },
+    verification: {
+      status: "needs_approval" as const,
+      isApplied: true,
+      startedAgoMs: 1,
+      endedAgoMs: 0,
+      counts: counts(Object.keys(VerificationCounts.properties)),
+      approvalReason: "\u{1F600}".repeat(128),
+    },
+  };
+  for (let round = 0; round < 3; round += 1) expect(await report(c, largest)).toMatchObject({ ok: true });
+  const [row] = c
+    .ledger("1")
+    .database.prepare("SELECT octet_length(value) AS bytes FROM meta WHERE name = 'status'")
+    .all();
+  expect(Number(row?.["bytes"])).toBeLessThan(2_048);
+  await decideAll(c, leases);
+});
+
+test("[U1] metrics and the status of the cell show what it has reported, also after a restart", async () => {
+  const c = await start();
+  const shown = async () => [
+    await c.clock.runUntil(ledger(c).metrics(c.envelope)),
+    await c.clock.runUntil(ledger(c).status(c.envelope)),
+    await c.clock.runUntil(ledger(c).maintain(c.envelope)),
+  ];
+  for (const answer of await shown()) expect(answer).toMatchObject({ ok: true, value: { reported: null } });
+  const verification = { status: "done", endedAgoMs: 0, counts: { missing: 2 } } as const;
+  await report(c, { verification });
+  c.ledger("1").restart();
+  const reported = { sdk, verification: { status: "done", counts: { missing: 2 } } };
+  for (const answer of await shown()) expect(answer).toMatchObject({ ok: true, value: { reported } });
 });

@@ -1,12 +1,11 @@
 /** Tests of what a ledger stores: what it notes as unfinished, and what it does when it is full. */
-import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import type { Limits } from "../../../../src/common/limits.ts";
 import type { Exchange } from "../../../../src/coordinator/kernel/messages.ts";
 import { Cluster, type Call } from "../../../support/cluster.ts";
 import type { Begins } from "../../../../src/coordinator/kernel/ledger/begins.ts";
-import openapi from "../../../../openapi.json" with { type: "json" };
-import { beginRequest, callerOf, decideRequest } from "../../../support/ops.ts";
+import { decideRequest } from "../../../support/ops.ts";
+import { decideAll, fill, limitPages, PAGE_BYTES, small, startBegin } from "../../../support/full-ledger.ts";
 import { unfinished } from "../../../support/leases.ts";
 import { privatePath } from "../../../support/private-fields.ts";
 
@@ -15,12 +14,6 @@ const start = (limits: Partial<Limits> = {}): Promise<Cluster> =>
   Cluster.start({ shards: 2, limits: { sweepAfterMs: 600_000, ...limits } });
 const isDecision = (call: Call): boolean =>
   call.method === "exchange" && (call.message as Exchange).decisions.length > 0;
-/** The hash of a batch is as short as that of the HTTP layer. */
-const startBegin = (c: Cluster, lease: string, names: string[]) =>
-  c.ledger("1").object.begin({
-    ...beginRequest(c.envelope, lease, names),
-    payloadHash: createHash("sha256").update(names.join()).digest("hex"),
-  });
 const begin = (c: Cluster, lease: string, names: string[]) => c.clock.runUntil(startBegin(c, lease, names));
 const commit = (c: Cluster, lease: string) =>
   c.clock.runUntil(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
@@ -121,64 +114,6 @@ test("[S2] [C3] after a crash before the note, the decision is sent again", asyn
   expect(c.claims()).toHaveLength(1);
 });
 
-const small: Partial<Limits> = {
-  ledgerBytes: 400_000,
-  leaseBytes: 130_000,
-  fences: 5,
-  auditEntries: 1,
-  reasonBytes: 500,
-  outcomeRetentionS: 3_600,
-};
-
-/**
- * The database cannot grow beyond its limit, and one row more: SQLite writes the new row before it frees the
- * pages of the old one.
- */
-function limitPages(c: Cluster): void {
-  const { ledgerBytes, leaseBytes } = c.limits;
-  c.ledger("1").database.exec(
-    `PRAGMA max_page_count = ${Math.floor((ledgerBytes + leaseBytes) / PAGE_BYTES)}`,
-  );
-}
-
-const PAGE_BYTES = 4_096;
-
-/** Begins leases until the ledger is full. */
-async function fill(c: Cluster, names: (n: number) => string[]): Promise<string[]> {
-  limitPages(c);
-  const leases: string[] = [];
-  for (let n = 0; ; n += 1) {
-    const lease = c.uuid();
-    const begun = await begin(c, lease, names(n));
-    if (begun.ok) leases.push(lease);
-    else {
-      expect(begun.refusal).toMatchObject({ code: "RESOURCE_EXHAUSTED", reason: "LEDGER_FULL" });
-      return leases;
-    }
-  }
-}
-
-/** Writes all fences and decides all leases, with the longest reason. */
-async function decideAll(c: Cluster, leases: readonly string[]): Promise<void> {
-  const { fences, reasonBytes, ledgerBytes } = c.limits;
-  // An operator's decisions also have audit entries, which have a limit of their own.
-  const longest = { reason: "r".repeat(reasonBytes) };
-  const decide = (lease: string, outcome: "COMMITTED" | "ROLLED_BACK") =>
-    c.ledger("1").object.decide({ ...decideRequest(c.envelope, lease, outcome), ...longest });
-  const written = Array.from({ length: fences }, () => decide(c.uuid(), "ROLLED_BACK"));
-  const isOk = ({ ok }: { ok: boolean }): boolean => ok;
-  expect((await c.clock.runUntil(Promise.all(written))).every(isOk)).toBe(true);
-  for (const [index, lease] of leases.entries()) {
-    const outcome = index % 2 === 0 ? "COMMITTED" : "ROLLED_BACK";
-    expect(await c.clock.runUntil(decide(lease, outcome))).toMatchObject({
-      ok: true,
-      value: { state: outcome },
-    });
-  }
-  expect(c.ledger("1").halted).toBe(false);
-  expect(c.ledger("1").sql.sizeBytes()).toBeLessThanOrEqual(ledgerBytes);
-}
-
 const oneName = (n: number): string[] => [`n${n}`];
 /** Names that take `bytes` altogether. */
 const manyNames =
@@ -227,44 +162,6 @@ test.each<[string, Partial<Limits>, (n: number) => string[]]>([
   const granted = leases.filter((_lease, index) => answers[index]?.ok);
   expect(granted.length).toBeGreaterThan(1);
   await decideAll(c, granted);
-});
-
-test("[U1] [S3] a full ledger stores the largest status, and then decides all of its leases", async () => {
-  const c = await start({ ...small, statusEveryMs: 0 });
-  const leases = await fill(c, (n) => [`n${n}`]);
-  const most = Number.MAX_SAFE_INTEGER;
-  const counts = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, most]));
-  const { ReconciliationCounts, VerificationCounts } = openapi.components.schemas;
-  const report = {
-    ...c.envelope,
-    caller: callerOf(),
-    sdk: { name: "x".repeat(64), version: "x".repeat(64) },
-    reconciliation: {
-      outcome: "aborted" as const,
-      isFull: true,
-      startedAgoMs: 1,
-      endedAgoMs: 0,
-      counts: counts(Object.keys(ReconciliationCounts.properties)),
-      staleLeases: most,
-      unreleasedDeletions: most,
-    },
-    verification: {
-      status: "needs_approval" as const,
-      isApplied: true,
-      startedAgoMs: 1,
-      endedAgoMs: 0,
-      counts: counts(Object.keys(VerificationCounts.properties)),
-      approvalReason: "\u{1F600}".repeat(128),
-    },
-  };
-  for (let round = 0; round < 3; round += 1)
-    expect(await c.clock.runUntil(c.ledger("1").object.reportStatus(report))).toMatchObject({ ok: true });
-  const [row] = c
-    .ledger("1")
-    .database.prepare("SELECT octet_length(value) AS bytes FROM meta WHERE name = 'status'")
-    .all();
-  expect(Number(row?.["bytes"])).toBeLessThan(2_048);
-  await decideAll(c, leases);
 });
 
 /** What SQLite may need to add or change one row. */

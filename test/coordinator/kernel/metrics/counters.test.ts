@@ -4,7 +4,7 @@ import type { LedgerMetrics, ShardMetrics } from "../../../../src/coordinator/ke
 import { begin, decide } from "../../../support/calls.ts";
 import { Cluster } from "../../../support/cluster.ts";
 import { insertLeases } from "../../../support/leases.ts";
-import { callerOf, decideRequest, keyOf } from "../../../support/ops.ts";
+import { decideRequest, keyOf } from "../../../support/ops.ts";
 
 async function allLedgerMetrics(c: Cluster, cell: string): Promise<LedgerMetrics> {
   const reply = await c.clock.runUntil(c.ledger(cell).object.metrics(c.envelope));
@@ -117,20 +117,6 @@ describe("a ledger counts", () => {
     expect(counts.leaseAges.counts).toEqual([0, 0, 1, 2, 0, 0, 0]);
     expect(oldestLeaseMs).toBeGreaterThanOrEqual(60_000);
     expect(oldestLeaseMs).toBeLessThan(70_000);
-  });
-
-  test("what the cell has reported, also after a restart", async () => {
-    const c = await Cluster.start({ shards: 1 });
-    expect((await ledgerMetrics(c)).reported).toBeNull();
-    const sdk = { name: "my-cell", version: "1" };
-    const verification = { status: "done", endedAgoMs: 0, counts: { missing: 2 } } as const;
-    const request = { ...c.envelope, caller: callerOf(), sdk, verification };
-    await c.clock.runUntil(c.ledger("1").object.reportStatus(request));
-    c.ledger("1").restart();
-    expect((await ledgerMetrics(c)).reported).toMatchObject({
-      sdk,
-      verification: { status: "done", counts: { missing: 2 } },
-    });
   });
 
   test("decisions that a shard has not confirmed, and the age of the oldest one", async () => {

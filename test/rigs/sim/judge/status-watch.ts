@@ -1,5 +1,6 @@
 import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
-import type { DecideRequest, SeenContradictions } from "../../../../src/coordinator/kernel/messages.ts";
+import type { DecideRequest } from "../../../../src/coordinator/kernel/messages.ts";
+import type { SeenContradictions } from "../../../../src/coordinator/capabilities/status/messages.ts";
 import type { ReportedStatus, StoredStatus } from "../../../../src/coordinator/capabilities/status/status.ts";
 import type { Part } from "../part.ts";
 import type { Evidence } from "./evidence.ts";

@@ -1,13 +1,8 @@
 import { ask } from "../../../kernel/ask.ts";
 import { fanOut } from "../../../kernel/fan-out.ts";
-import type {
-  HistoryPoint,
-  MaintainAnswer,
-  RemovalEnd,
-  ScrubWork,
-  SeenContradictions,
-} from "../../../kernel/messages.ts";
+import type { HistoryPoint, MaintainAnswer, RemovalEnd, ScrubWork } from "../../../kernel/messages.ts";
 import type { Result } from "../../../kernel/refusal.ts";
+import type { SeenContradictions } from "../../status/messages.ts";
 import type { ReportedStatus } from "../../status/status.ts";
 import { CALL_TIMEOUT_MS, hasRoom, type CronRun } from "../../../cron/cron-run.ts";
 import { causeOf } from "../../../d1/failure.ts";

@@ -1,0 +1,46 @@
+import type { Capability, LedgerHalf } from "../../kernel/capability.ts";
+import type { CellCall } from "../../kernel/messages.ts";
+import { method, type Calls } from "../../kernel/method.ts";
+import { ok } from "../../kernel/refusal.ts";
+import { Contradictions } from "./contradictions.ts";
+import { StatusReports } from "./ledger.ts";
+import type { ReportStatus } from "./messages.ts";
+import type { ReportedStatus } from "./status.ts";
+
+const methods = {
+  reportStatus: method<ReportStatus, ReportedStatus>("call"),
+  reportedStatus: method<CellCall, ReportedStatus | null>("call"),
+};
+
+declare module "../../kernel/methods.ts" {
+  interface LedgerCalls extends Calls<typeof methods> {}
+}
+
+const ledger: LedgerHalf<typeof methods> = {
+  methods,
+  make: ({ ports, limits, history }) => {
+    const contradictions = new Contradictions(ports);
+    const reports = new StatusReports(ports, limits, contradictions, history);
+    const reported = () => ({ reported: reports.last });
+    return {
+      handlers: {
+        reportStatus: (message) => reports.store(message),
+        reportedStatus: async () => {
+          const reply = ok(reports.last);
+          await ports.sql.flush();
+          return reply;
+        },
+      },
+      hooks: {
+        status: reported,
+        maintained: () => ({ ...reported(), contradictions: contradictions.seen }),
+        metrics: reported,
+        decisionAnswered: (request, result) => contradictions.decided(request, result),
+        cellEnded: () => reports.forget(),
+      },
+    };
+  },
+};
+
+/** Cells say how they are, and ledgers count the contradictions with them. */
+export const status = { name: "status", ledger } as const satisfies Capability;
