@@ -7,6 +7,7 @@ import { audit } from "./audit/index.ts";
 import { records } from "./records/index.ts";
 import { renewals } from "./renewals/index.ts";
 import { reports } from "./reports/index.ts";
+import { scrub } from "./scrub/index.ts";
 import { status } from "./status/index.ts";
 
 /** Their order is that of their hooks. */
@@ -16,6 +17,7 @@ export const capabilities = [
   reports,
   records,
   status,
+  scrub,
 ] as const satisfies readonly Capability[];
 
 interface HalfOf {

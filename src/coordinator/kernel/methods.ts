@@ -44,13 +44,12 @@ export const ledgerMethods = {
   revoke: method<messages.RevokeCellKey, null>("peer"),
   part: method<messages.Envelope, messages.PartStatus>("always"),
   metrics: method<messages.Envelope, metrics.LedgerMetrics>("always"),
-  scrub: method<messages.ScrubStep, messages.ScrubStatus>("read"),
-  scrubStatus: method<messages.Envelope, messages.ScrubStatus>("always"),
   reconcile: method<messages.ReconcileLedger, messages.LedgerReconciliation>("always"),
   knowledge: peerMethod<messages.KnowledgeRequest, messages.Knowledge>("always"),
 };
 
-const ofLedger = { sender: ({ cell }: { cell: string }) => `the ledger of cell ${cell}` };
+/** The sender of what a ledger tells shards. */
+export const ofLedger = { sender: ({ cell }: { cell: string }) => `the ledger of cell ${cell}` };
 
 export const shardMethods = {
   exchange: peerMethod<messages.Exchange, messages.ExchangeAnswer>("peer", ofLedger),
@@ -64,9 +63,6 @@ export const shardMethods = {
   erasePeriods: method<messages.ErasePeriods, messages.ErasedPeriods>("whole"),
   part: method<messages.Envelope, messages.PartStatus>("always"),
   metrics: method<messages.Envelope, metrics.ShardMetrics>("always"),
-  scrub: method<messages.ScrubStep, messages.ScrubStatus>("whole"),
-  scrubStatus: method<messages.Envelope, messages.ScrubStatus>("always"),
-  checkHolds: peerMethod<messages.CheckHolds, messages.HoldCheck>("read", ofLedger),
   reconcile: method<messages.ReconcileShard, messages.ShardReconciliation>("always"),
   finishReconciliation: method<messages.FinishShard, messages.PartStatus>("always"),
   listHolds: peerMethod<messages.ListHolds, messages.HoldPage>("always"),

@@ -31,7 +31,8 @@ import {
 import { restartObjects } from "../../support/workerd/restart.ts";
 import type { OperationKind } from "../../../src/coordinator/capabilities/operations/operations.ts";
 import type { Growth, GrowthStep } from "../../../src/coordinator/capabilities/growth/messages.ts";
-import type { Envelope, ScrubStep } from "../../../src/coordinator/kernel/messages.ts";
+import type { Envelope } from "../../../src/coordinator/kernel/messages.ts";
+import type { ScrubStep } from "../../../src/coordinator/capabilities/scrub/messages.ts";
 import { DirectoryCopies } from "../../../src/coordinator/d1/directory-copies.ts";
 import { shipped, type BucketTypeName } from "../../support/types.ts";
 import { stubsOf } from "../../support/workerd/stubs.ts";

@@ -5,7 +5,7 @@ import type {
   ScrubKind,
   ScrubPass,
   ScrubStatus,
-} from "../../../src/coordinator/kernel/messages.ts";
+} from "../../../src/coordinator/capabilities/scrub/messages.ts";
 import type { SqlValue } from "../../../src/coordinator/kernel/ports.ts";
 import type { StoredEntry } from "../../../src/coordinator/kernel/shard/hold-entries.ts";
 import { bucketText } from "../../../src/coordinator/kernel/shard/rows.ts";

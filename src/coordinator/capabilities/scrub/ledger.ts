@@ -2,13 +2,8 @@ import { ask } from "../../kernel/ask.ts";
 import { fanOut } from "../../kernel/fan-out.ts";
 import type { Limits } from "../../../common/limits.ts";
 import type { Ports } from "../../kernel/ports.ts";
-import {
-  type CheckHolds,
-  type HeldExecution,
-  type Op,
-  type ScrubKind,
-  type ScrubStep,
-} from "../../kernel/messages.ts";
+import { type Op } from "../../kernel/messages.ts";
+import { type CheckHolds, type HeldExecution, type ScrubKind, type ScrubStep } from "./messages.ts";
 import type { Peers } from "../../kernel/methods.ts";
 import { ok, type Refusal, type Result } from "../../kernel/refusal.ts";
 import { nothingChecked, type NewFinding, type ScrubCursor, type ScrubProgress } from "./scrub.ts";

@@ -2,7 +2,7 @@ import { canonicalize } from "../../../common/canonical/canonicalize.ts";
 import type { CanonicalRule } from "../../../common/canonical/rule.ts";
 import { digestWordsOf } from "../../../common/digest.ts";
 import { limitTable } from "../../../common/limits.ts";
-import type { ScrubKind } from "../../kernel/messages.ts";
+import type { ScrubKind } from "./messages.ts";
 import { shardOf } from "../../kernel/placement.ts";
 import { sourceOrder } from "../../../common/source-order.ts";
 import type { PastClaimRow } from "../past-claims/shard.ts";

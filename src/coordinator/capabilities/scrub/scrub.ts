@@ -9,9 +9,9 @@ import type {
   ScrubStep,
   ScrubTable,
   ScrubWork,
-} from "../../kernel/messages.ts";
+} from "./messages.ts";
 import { readMeta, writeMeta } from "../../kernel/meta.ts";
-import type { ScrubMetrics } from "../../kernel/metrics/messages.ts";
+import type { ScrubMetrics } from "./messages.ts";
 import type { Clock, Ports, Sql, SqlValue } from "../../kernel/ports.ts";
 import { ok, refused, type Result } from "../../kernel/refusal.ts";
 

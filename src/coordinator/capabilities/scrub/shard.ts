@@ -1,13 +1,6 @@
 import type { Limits } from "../../../common/limits.ts";
-import type {
-  CheckHolds,
-  HoldCheck,
-  HoldPosition,
-  ScrubKind,
-  ScrubStep,
-  ScrubTable,
-  Verdict,
-} from "../../kernel/messages.ts";
+import type { HoldPosition, Verdict } from "../../kernel/messages.ts";
+import type { CheckHolds, HoldCheck, ScrubKind, ScrubStep, ScrubTable } from "./messages.ts";
 import { shardsOf } from "../../kernel/placement.ts";
 import type { SqlValue, Ports } from "../../kernel/ports.ts";
 import { ok, refused, type Result } from "../../kernel/refusal.ts";
@@ -15,7 +8,7 @@ import { nothingChecked, type NewFinding, type ScrubCursor, type ScrubProgress }
 import { FIRST_HOLD } from "../../kernel/shard/held-names.ts";
 import type { Inquirer } from "../../kernel/shard/inquirer.ts";
 import type { AskedHold } from "../../kernel/shard/inquiry-queue.ts";
-import type { RangeHoldRow, RangeHolds } from "../transfer/range-holds.ts";
+import type { RangeHoldRow } from "../transfer/range-holds.ts";
 import type { ReadQueue } from "../../kernel/shard/read-queue.ts";
 import {
   faultsOfClaim,
@@ -26,8 +19,9 @@ import {
   type RowContext,
 } from "./row-checks.ts";
 import { bucketOf, bucketText, executionKey, type ClaimRow, type HoldRow } from "../../kernel/shard/rows.ts";
-import { claimsOn, type ShardStore } from "../../kernel/shard/store.ts";
+import { claimsOn } from "../../kernel/shard/store.ts";
 import type { ShardLog } from "../../kernel/shard/shard-log.ts";
+import type { ShardPart } from "../../kernel/shard/part.ts";
 
 /** The rows that are read and checked without a pause. */
 const PIECE_ROWS = 250;
@@ -240,19 +234,35 @@ const findingsOf = (
 /** The most keys of one message, whatever the limits of its sender are (M7). */
 const MOST_KEYS = 20_000;
 
-/** Returns which holds of these executions are not there (Z3). */
-export function checkHolds(
-  store: ShardStore,
-  ranges: Pick<RangeHolds, "on">,
-  shard: number,
-  { cell, executions }: Pick<CheckHolds, "cell" | "executions">,
-): Result<Pick<HoldCheck, "missing">> {
+/** Returns which holds of granted leases are not here (Z3). */
+export async function checkHolds(part: ShardPart, message: CheckHolds): Promise<Result<HoldCheck>> {
+  if (message.executions.some(({ keys }) => !part.residence.servesAll(keys)))
+    return { ok: false, refusal: part.residence.notHere() };
+  const found = await part.reads.run(message.cell, () => ({
+    value: missingHolds(part, message),
+    rows: message.executions.reduce((sum, { keys }) => sum + keys.length, 0),
+  }));
+  if (!found.ok) return found;
+  await part.ports.sql.flush();
+  if (!found.value.ok) return found.value;
+  return ok({
+    missing: found.value.value,
+    isReconciling: part.history.state === "reconciling",
+    seen: part.log.ledgerPoint(message.cell) ?? null,
+  });
+}
+
+/** Returns the indexes of the keys that each execution does not hold. */
+function missingHolds(
+  { store, ranges, index: shard }: ShardPart,
+  { cell, executions }: CheckHolds,
+): Result<number[][]> {
   const all = executions.flatMap(({ keys }) => keys);
   if (all.length > MOST_KEYS)
     return refused("INVALID_ARGUMENT", `a message may ask about ${MOST_KEYS} holds, not ${all.length}`);
   const holds = store.holdsOn(all);
-  return ok({
-    missing: executions.map(({ keys, range, grantedBy, ...execution }) => {
+  return ok(
+    executions.map(({ keys, range, grantedBy, ...execution }) => {
       const granted_by = grantedBy === shard ? null : grantedBy;
       const wanted = executionKey({ cell, ...execution, granted_by });
       if (range !== undefined) {
@@ -264,5 +274,5 @@ export function checkHolds(
         return hold !== undefined && executionKey(hold) === wanted ? [] : [index];
       });
     }),
-  });
+  );
 }

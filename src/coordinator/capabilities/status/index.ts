@@ -1,4 +1,5 @@
 import type { Capability, LedgerHalf } from "../../kernel/capability.ts";
+import { durable } from "../../kernel/ledger/durable.ts";
 import type { CellCall } from "../../kernel/messages.ts";
 import { method, type Calls } from "../../kernel/method.ts";
 import { ok } from "../../kernel/refusal.ts";
@@ -25,11 +26,7 @@ const ledger: LedgerHalf<typeof methods> = {
     return {
       handlers: {
         reportStatus: (message) => reports.store(message),
-        reportedStatus: async () => {
-          const reply = ok(reports.last);
-          await ports.sql.flush();
-          return reply;
-        },
+        reportedStatus: () => durable({ ports }, ok(reports.last)),
       },
       hooks: {
         status: reported,

@@ -34,6 +34,7 @@ import { keyRefusal, leaseIdReused, rolledBack } from "./begins.ts";
 import { answerQuestion } from "./inquiry.ts";
 import { knowledgeOf } from "../../capabilities/loss/knowledge.ts";
 import { isRebuilt, replayRefusal } from "../../capabilities/loss/ledger.ts";
+import { durable } from "./durable.ts";
 import { positionAt } from "./position.ts";
 import type { Pruned } from "./prune.ts";
 import type { LeaseRow } from "./lease-table.ts";
@@ -240,9 +241,6 @@ function handlersOf(part: LedgerPart): Handlers<typeof ledgerMethods> {
       part.begins.endUnfitWaits();
       return reply;
     },
-    /** Returns the audit entries that were not copied yet, and drops those that were (O2). */
-    /** Checks the next leases of this ledger, or the first ones (Z1). */
-    scrub: durably((message) => part.scrub.step(message)),
 
     // The methods below are also served by a ledger that has gone back in time.
 
@@ -259,7 +257,6 @@ function handlersOf(part: LedgerPart): Handlers<typeof ledgerMethods> {
             state: part.history.state,
             sizeBytes: part.ports.sql.sizeBytes(),
             waitingWrites: part.commits.waiting,
-            scrub: part.scrub.metrics,
             cellState: part.store.cellState(),
             ...part.begins.counts(part.ports.clock.now()),
             ...part.transfers.counts(part.ports.clock.now()),
@@ -273,8 +270,6 @@ function handlersOf(part: LedgerPart): Handlers<typeof ledgerMethods> {
           part.hooks.metrics,
         ),
       ),
-    /** Returns what the scrub has found. */
-    scrubStatus: durably(async () => ok(part.scrub.status)),
     /** Rebuilds the leases that this ledger has forgotten, and accepts its loss (H7). */
     reconcile: (message) => part.reconciler.reconcile(message),
     /** Returns what this ledger knows of a shard that has gone back in time (H6). */
@@ -283,11 +278,6 @@ function handlersOf(part: LedgerPart): Handlers<typeof ledgerMethods> {
       return ok(knowledgeOf(part.store, seen, part.limits.outstandingLeases, message));
     }),
   };
-}
-
-async function durable<T>({ ports }: LedgerPart, reply: Result<T>): Promise<Result<T>> {
-  await ports.sql.flush();
-  return reply;
 }
 
 async function beginLease(part: LedgerPart, request: BeginRequest): Promise<Result<BeginAnswer>> {
@@ -377,7 +367,6 @@ async function maintain(part: LedgerPart, message: Maintain): Promise<Result<Mai
     state: part.store.cellState(),
     unapplied: part.deliveries.unapplied,
     staleLeases: part.begins.counts(part.ports.clock.now()).staleLeases,
-    scrub: part.scrub.work,
     directory: part.directory.point ?? null,
     removed: part.removal.end,
   };

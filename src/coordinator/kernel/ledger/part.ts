@@ -8,13 +8,11 @@ import { LedgerCounters } from "../metrics/ledger-counters.ts";
 import type { Ports } from "../ports.ts";
 import { type Peers } from "../methods.ts";
 import { PlacementGuard } from "../placement-guard.ts";
-import { Scrub } from "../../capabilities/scrub/scrub.ts";
 import { Begins } from "./begins.ts";
 import { Decisions } from "./decisions.ts";
 import { Deliveries } from "./deliveries.ts";
 import { LedgerReconciler } from "../../capabilities/loss/ledger.ts";
 import { ShardLinks } from "./shard-links.ts";
-import { LedgerScrub } from "../../capabilities/scrub/ledger.ts";
 import { OldOutcomes } from "./old-outcomes.ts";
 import { Positions } from "./position.ts";
 import { Pruner } from "./prune.ts";
@@ -76,7 +74,6 @@ export function makePart(
   const begins = new Begins({ ...sending, counters, oldOutcomes });
   const decisions = new Decisions({ ...sending, counters, begins });
   const part = { ...sending, counters, begins, decisions, oldOutcomes };
-  const leases = new LedgerScrub(part);
   return {
     ...part,
     capabilities: {},
@@ -89,6 +86,5 @@ export function makePart(
     removal: new Removal(part),
     pruner: new Pruner(part),
     reconciler: new LedgerReconciler(part),
-    scrub: new Scrub(ports, limits, history, (cursor, step) => leases.check(cursor, step)),
   };
 }

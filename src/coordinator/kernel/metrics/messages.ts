@@ -14,18 +14,6 @@ export interface PartMetrics {
   waitingWrites: number;
 }
 
-/** What the scrub of a ledger or shard has found. */
-export interface ScrubMetrics {
-  /** The findings of the last pass and of the running one. */
-  findings: number;
-  /** When the last pass ended. Null: none has. */
-  endedAtMs: number | null;
-  /** The rows that it checked. */
-  rows: number;
-  /** Holds and leases that it could not compare. */
-  unchecked: number;
-}
-
 /**
  * `granted`: a new lease. `repeated`: the lease existed before (B2). `conflict`: names were in the way.
  * `refused`: by a limit or a state. `failed`: the outcome is unknown to the caller, who repeats the call.
@@ -52,7 +40,6 @@ export interface DecisionCount {
 }
 
 export interface LedgerMetrics extends PartMetrics {
-  scrub: ScrubMetrics;
   cellState: CellState;
   outstandingLeases: number;
   /**
@@ -91,7 +78,6 @@ export interface LedgerMetrics extends PartMetrics {
 }
 
 export interface ShardMetrics extends PartMetrics {
-  scrub: ScrubMetrics;
   /** The names that are held. */
   holds: number;
   /** Those that are held for the cell with the most of them. */

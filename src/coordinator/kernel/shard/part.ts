@@ -8,7 +8,6 @@ import type { Ports } from "../ports.ts";
 import { Residence } from "../../capabilities/growth/residence.ts";
 import { type LedgerCalls, type Peers } from "../methods.ts";
 import { PlacementGuard } from "../placement-guard.ts";
-import { Scrub } from "../../capabilities/scrub/scrub.ts";
 import { History } from "../history.ts";
 import { GrowthSource } from "../../capabilities/growth/source.ts";
 import { GrowthTarget } from "../../capabilities/growth/target.ts";
@@ -24,7 +23,6 @@ import { ShardReader } from "./reader.ts";
 import { shardSchema } from "./schema.ts";
 import { ScopeStore } from "../../capabilities/transfer/scope-store.ts";
 import { ShardTransfers } from "../../capabilities/transfer/shard.ts";
-import { ShardScrub } from "../../capabilities/scrub/shard.ts";
 import { ShardStore } from "./store.ts";
 import { Sweeper } from "./sweeper.ts";
 import { noShardHooks } from "./hooks.ts";
@@ -132,8 +130,6 @@ export function makePart(
   const reader = new ShardReader(part);
   const sweeper: Sweeper = new Sweeper(part);
   const reconciler = new ShardReconciler(part);
-  const rows = new ShardScrub(part);
-  const scrub = new Scrub(ports, limits, history, (cursor, step) => rows.check(cursor, step));
   const counts = { startedAtMs, counters, exchangeDurations };
   return {
     ...part,
@@ -145,6 +141,5 @@ export function makePart(
     reader,
     sweeper,
     reconciler,
-    scrub,
   };
 }

@@ -2,7 +2,6 @@ import { keyHash } from "../key-hash.ts";
 import type { Limits } from "../../../common/limits.ts";
 import type {
   CellClaimCounts,
-  CheckHolds,
   CellClaims,
   ChangesPage,
   ChangesRequest,
@@ -15,7 +14,6 @@ import type {
   Exchange,
   ExchangeAnswer,
   HistoryPoint,
-  HoldCheck,
   HoldPage,
   HoldState,
   ListHolds,
@@ -53,7 +51,6 @@ import { readClaims } from "./read-claims.ts";
 import { OPERATORS } from "./read-queue.ts";
 import type { ExecutionId, HoldRow } from "./rows.ts";
 import { MOVE_WEIGHT, PRECOMMIT_WEIGHT } from "../../capabilities/transfer/shard.ts";
-import { checkHolds } from "../../capabilities/scrub/shard.ts";
 import { makePart, readLog, type ShardPart } from "./part.ts";
 import { addHalves, withFields, type Halves } from "../half.ts";
 import type { ShardHooks } from "./hooks.ts";
@@ -186,12 +183,8 @@ function handlersOf(part: ShardPart): Handlers<typeof shardMethods> {
       readClaims(part, message.cell, message, () => countCellClaims(part, message)),
     planTransfer: (message) => readClaims(part, message.from, message, () => planTransfer(part, message)),
     ping: (message) => ok(ping(part, message)),
-    /** Checks the next rows of this shard, or the first ones (Z1). */
-    scrub: (message) => part.scrub.step(message),
-    checkHolds: (message) => checkHoldsOf(part, message),
     listPeriods: (message) => listPeriods(part, message),
     erasePeriods: (message) => erasePeriods(part, message),
-    /** Returns the audit entries that were not copied yet, and drops those that were (O2). */
     growStep: (message) => residence.growStep(message),
     /** Returns how far this shard is with a growth. */
     growthProgress: () => ok(part.source.progress),
@@ -201,11 +194,6 @@ function handlersOf(part: ShardPart): Handlers<typeof shardMethods> {
 
     /** Returns what this shard knows of its own history. */
     part: () => ok(part.history.status),
-    /** Returns what the scrub has found. */
-    scrubStatus: async () => {
-      await part.ports.sql.flush();
-      return ok(part.scrub.status);
-    },
     /** Returns what this instance has counted. It reads a limited number of rows and writes none. */
     metrics: () =>
       ok(
@@ -215,7 +203,6 @@ function handlersOf(part: ShardPart): Handlers<typeof shardMethods> {
             state: part.history.state,
             sizeBytes: part.ports.sql.sizeBytes(),
             waitingWrites: part.commits.waiting,
-            scrub: part.scrub.metrics,
             waitingReads: part.reads.waiting,
             holds: part.log.held.size,
             holdsOfOneCell: part.log.held.mostOfOneCell,
@@ -532,26 +519,7 @@ function ping(part: ShardPart, { newShard }: PingShard): ShardWork {
   part.sweeper.arm();
   if (!part.target.isWhole) part.residence.wakeSources();
   const handedOver = newShard === undefined ? undefined : part.source.handedOverTo(newShard);
-  const work = withFields<ShardWork>({ scrub: part.scrub.work }, part.hooks.pinged);
-  return { ...work, ...(handedOver === undefined ? {} : { handedOver }) };
-}
-
-/** Returns which holds of granted leases are not here, for the scrub of their ledger (Z3). */
-async function checkHoldsOf(part: ShardPart, message: CheckHolds): Promise<Result<HoldCheck>> {
-  if (message.executions.some(({ keys }) => !part.residence.servesAll(keys)))
-    return { ok: false, refusal: part.residence.notHere() };
-  const found = await part.reads.run(message.cell, () => ({
-    value: checkHolds(part.store, part.ranges, part.index, message),
-    rows: message.executions.reduce((sum, { keys }) => sum + keys.length, 0),
-  }));
-  if (!found.ok) return found;
-  await part.ports.sql.flush();
-  if (!found.value.ok) return found.value;
-  return ok({
-    ...found.value.value,
-    isReconciling: part.history.state === "reconciling",
-    seen: part.log.ledgerPoint(message.cell) ?? null,
-  });
+  return withFields<ShardWork>(handedOver === undefined ? {} : { handedOver }, part.hooks.pinged);
 }
 
 /** Returns the owners of a name, now and before, the latest first (K2). */

@@ -9,7 +9,7 @@ import type {
   ScrubFinding,
   ScrubPass,
   ScrubStatus,
-} from "../../../../src/coordinator/kernel/messages.ts";
+} from "../../../../src/coordinator/capabilities/scrub/messages.ts";
 import { migrate } from "../../../support/migrate.ts";
 import { shardSchema } from "../../../../src/coordinator/kernel/shard/schema.ts";
 import { scrubStatements } from "../../../../src/coordinator/capabilities/scrub/shard.ts";

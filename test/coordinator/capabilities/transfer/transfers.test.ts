@@ -2,14 +2,8 @@
 import { expect, test, vi } from "vitest";
 import type { Limits } from "../../../../src/common/limits.ts";
 import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
-import type {
-  ClaimRecord,
-  Exchange,
-  LookupFound,
-  Op,
-  ScrubBegin,
-  ScrubPass,
-} from "../../../../src/coordinator/kernel/messages.ts";
+import type { ClaimRecord, Exchange, LookupFound, Op } from "../../../../src/coordinator/kernel/messages.ts";
+import type { ScrubBegin, ScrubPass } from "../../../../src/coordinator/capabilities/scrub/messages.ts";
 import { scopeStatements } from "../../../../src/coordinator/capabilities/transfer/scope-store.ts";
 import type {
   DecideTransfer,

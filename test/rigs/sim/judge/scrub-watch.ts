@@ -1,5 +1,5 @@
 import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
-import type { ScrubPass, ScrubStatus } from "../../../../src/coordinator/kernel/messages.ts";
+import type { ScrubPass, ScrubStatus } from "../../../../src/coordinator/capabilities/scrub/messages.ts";
 import type { Part } from "../part.ts";
 import type { Evidence } from "./evidence.ts";
 

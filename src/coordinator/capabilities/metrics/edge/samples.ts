@@ -4,9 +4,9 @@ import type {
   DirectoryMetrics,
   LedgerMetrics,
   PartMetrics,
-  ScrubMetrics,
   ShardMetrics,
 } from "../../../kernel/metrics/messages.ts";
+import type { ScrubMetrics } from "../../scrub/messages.ts";
 import { driftKinds, type ReportedStatus } from "../../status/status.ts";
 import type { GrowthProgress } from "../../growth/messages.ts";
 import type { ProjectionMetrics } from "./cron.ts";

@@ -1,6 +1,6 @@
 import { ask } from "../../../kernel/ask.ts";
 import type { Result } from "../../../kernel/refusal.ts";
-import type { ScrubStatus, ScrubStep, ScrubWork } from "../../../kernel/messages.ts";
+import type { ScrubStatus, ScrubStep, ScrubWork } from "../messages.ts";
 import type { Objects } from "../../../objects/objects.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "../../../cron/cron-run.ts";
 import { causeOf } from "../../../d1/failure.ts";

@@ -1,5 +1,6 @@
 import type * as z from "zod";
-import type { Envelope, ScrubFinding, ScrubPass, ScrubStatus, ScrubStep } from "../../../kernel/messages.ts";
+import type { Envelope } from "../../../kernel/messages.ts";
+import type { ScrubFinding, ScrubPass, ScrubStatus, ScrubStep } from "../messages.ts";
 import { ok, type Result } from "../../../kernel/refusal.ts";
 import type { Types } from "../../../../common/types/types.ts";
 import { timeOf } from "../../../api/answers.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { scrubKinds, scrubTables } from "../../../kernel/messages.ts";
+import { scrubKinds, scrubTables } from "../messages.ts";
 import { MAX_FINDINGS } from "../scrub.ts";
 import { nothing, time, wholeNumber } from "../../../api/contract/fields.ts";
 import { route, type RouteError } from "../../../api/contract/route.ts";

@@ -1,7 +1,7 @@
 /** Tests of the scrubs that the cron continues. */
 import { runInDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
-import type { ScrubStatus } from "../../../../../src/coordinator/kernel/messages.ts";
+import type { ScrubStatus } from "../../../../../src/coordinator/capabilities/scrub/messages.ts";
 import { runCron } from "../../../../../src/coordinator/cron/cron.ts";
 import { scrub } from "../../../../../src/coordinator/capabilities/scrub/edge/cron.ts";
 import { stubsOf } from "../../../../support/workerd/stubs.ts";
