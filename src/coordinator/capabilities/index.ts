@@ -5,6 +5,7 @@ import type { Envelope } from "../kernel/messages.ts";
 import * as kernel from "../kernel/methods.ts";
 import { audit } from "./audit/index.ts";
 import { records } from "./records/index.ts";
+import { removal } from "./removal/index.ts";
 import { renewals } from "./renewals/index.ts";
 import { reports } from "./reports/index.ts";
 import { scrub } from "./scrub/index.ts";
@@ -18,6 +19,7 @@ export const capabilities = [
   records,
   status,
   scrub,
+  removal,
 ] as const satisfies readonly Capability[];
 
 interface HalfOf {

@@ -66,8 +66,6 @@ export const shardMethods = {
   reconcile: method<messages.ReconcileShard, messages.ShardReconciliation>("always"),
   finishReconciliation: method<messages.FinishShard, messages.PartStatus>("always"),
   listHolds: peerMethod<messages.ListHolds, messages.HoldPage>("always"),
-  listCellClaims: peerMethod<messages.ListCellClaims, messages.CellClaims>("whole"),
-  countCellClaims: method<messages.CountCellClaims, messages.CellClaimCounts>("whole"),
   planTransfer: method<transfers.PlanTransfer, transfers.TransferPlan>("whole"),
   growStep: method<growth.GrowthStep, growth.GrowthProgress>("peer", { admits: true }),
   growthProgress: method<messages.Envelope, growth.GrowthProgress>("read"),

@@ -5,8 +5,6 @@ import type { Limits } from "../../../common/limits.ts";
 import {
   type ApproveRemoval,
   type Caller,
-  type CellClaims,
-  type ListCellClaims,
   type Op,
   type Operator,
   type Outcome,
@@ -15,6 +13,7 @@ import {
   type RemovalStep,
   type StoredRemoval,
 } from "../../kernel/messages.ts";
+import { type CellClaims, type ListCellClaims } from "./messages.ts";
 import type { Peers } from "../../kernel/methods.ts";
 import { shardsOf } from "../../kernel/placement.ts";
 import type { Ports } from "../../kernel/ports.ts";

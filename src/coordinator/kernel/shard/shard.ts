@@ -1,12 +1,8 @@
 import { keyHash } from "../key-hash.ts";
 import type { Limits } from "../../../common/limits.ts";
 import type {
-  CellClaimCounts,
-  CellClaims,
   ChangesPage,
   ChangesRequest,
-  CountCellClaims,
-  ListCellClaims,
   Decision,
   Envelope,
   ErasedPeriods,
@@ -178,9 +174,6 @@ function handlersOf(part: ShardPart): Handlers<typeof shardMethods> {
     },
     lookup: (message) => lookup(part, message),
     listChanges: (message) => listChanges(part, message),
-    listCellClaims: (message) => readClaims(part, message.cell, message, () => listCellClaims(part, message)),
-    countCellClaims: (message) =>
-      readClaims(part, message.cell, message, () => countCellClaims(part, message)),
     planTransfer: (message) => readClaims(part, message.from, message, () => planTransfer(part, message)),
     ping: (message) => ok(ping(part, message)),
     listPeriods: (message) => listPeriods(part, message),
@@ -246,8 +239,6 @@ function measuresOf({ counters, exchangeDurations }: ShardPart): Measures<typeof
       return serve();
     },
     listChanges: count("changeReads"),
-    listCellClaims: count("recordReads"),
-    countCellClaims: count("recordReads"),
     planTransfer: count("recordReads"),
     listPeriods: count("lookups"),
   };
@@ -484,23 +475,6 @@ function withPoints(part: ShardPart, page: Omit<ChangesPage, "incarnations">): C
     part.history.incarnationAt(through),
   ];
   return { ...page, incarnations };
-}
-
-/** Returns some claims of a cell that is removed, held or not (X3). */
-function listCellClaims(part: ShardPart, message: ListCellClaims): Promise<Result<CellClaims>> {
-  return part.claimReads.run(message.cell, () => {
-    const claims = part.store.claimsOf(message.cell, Math.min(message.limit, part.limits.scanRows));
-    const transfers = part.transfers.holding(message.cell);
-    return { value: { claims, transfers }, rows: claims.length };
-  });
-}
-
-/** Counts claims of a cell by their types, held or not. */
-function countCellClaims(part: ShardPart, message: CountCellClaims): Promise<Result<CellClaimCounts>> {
-  return part.claimReads.run(message.cell, () => {
-    const value = part.store.countClaims(message.cell, message.behind, part.limits.scanRows);
-    return { value, rows: value.counts.reduce((sum, { claims }) => sum + claims, 0) };
-  });
 }
 
 /** Counts what this shard has of a scope, before a transfer of it is prepared (Y2). */

@@ -1,4 +1,4 @@
-import type { BucketKey, CellClaimCounts, CellClaimPosition, ClaimCount, Decision } from "../messages.ts";
+import type { BucketKey, Decision } from "../messages.ts";
 import type { Sql } from "../ports.ts";
 import { digestWordsOfHold } from "./digest-words.ts";
 import type { HeldEntry } from "./held-names.ts";
@@ -17,18 +17,6 @@ import {
   type HoldRow,
 } from "./rows.ts";
 import type { ShardLog } from "./shard-log.ts";
-
-const FIRST_CLAIM: CellClaimPosition = [0, "", 0, ""];
-
-const NEXT_CLAIMS = `FROM claim
-    WHERE cell = ? AND (source_type, source_order, bucket_type, canonical) > (?, ?, ?, ?)
-    ORDER BY source_type, source_order, bucket_type, canonical`;
-
-/** Both read only the index `claim_by_source`; a test checks the query plan. */
-export const countStatement = `SELECT source_type AS sourceType, bucket_type AS type, count(*) AS claims
-   FROM (SELECT source_type, bucket_type ${NEXT_CLAIMS} LIMIT ?) GROUP BY source_type, bucket_type`;
-export const lastCountedStatement = `SELECT source_type, source_order, bucket_type, canonical ${NEXT_CLAIMS}
-  LIMIT 1 OFFSET ?`;
 
 /** What a bucket has: everything that a prepare needs to know of it. */
 export interface Occupants {
@@ -130,20 +118,6 @@ export class ShardStore {
       cell,
       limit,
     );
-  }
-
-  /** Counts the next `rows` claims of a cell in the same order, and says where to continue. */
-  countClaims(cell: string, behind: CellClaimPosition | null, rows: number): CellClaimCounts {
-    const bindings = [cell, ...(behind ?? FIRST_CLAIM)];
-    const counts = this.#sql.all<ClaimCount>(countStatement, ...bindings, rows);
-    const [last] = this.#sql.all<
-      Pick<ClaimRow, "source_type" | "source_order" | "bucket_type" | "canonical">
-    >(lastCountedStatement, ...bindings, rows - 1);
-    return {
-      counts,
-      next:
-        last === undefined ? null : [last.source_type, last.source_order, last.bucket_type, last.canonical],
-    };
   }
 
   holdOn(bucketType: number, canonical: string): HoldRow | undefined {

@@ -6,9 +6,12 @@ import type {
   CellClaimCounts,
   CellClaimPosition,
   ClaimCount,
-} from "../../../../src/coordinator/kernel/messages.ts";
+} from "../../../../src/coordinator/capabilities/removal/messages.ts";
 import { migrate } from "../../../support/migrate.ts";
-import { countStatement, lastCountedStatement } from "../../../../src/coordinator/kernel/shard/store.ts";
+import {
+  countStatement,
+  lastCountedStatement,
+} from "../../../../src/coordinator/capabilities/removal/shard.ts";
 import { shardSchema } from "../../../../src/coordinator/kernel/shard/schema.ts";
 import { Cluster } from "../../../support/cluster.ts";
 import { own } from "../../../support/go-back.ts";

@@ -1,4 +1,4 @@
-import type { CellClaimPosition, ClaimCount } from "../../../kernel/messages.ts";
+import type { CellClaimPosition, ClaimCount } from "../messages.ts";
 import { ok, type Result } from "../../../kernel/refusal.ts";
 import type { Call } from "../../../api/handler.ts";
 import { grownSince } from "../../../isolate/known-shards.ts";

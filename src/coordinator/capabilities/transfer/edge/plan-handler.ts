@@ -1,4 +1,4 @@
-import type { BucketKey, CellStatus, ClaimCount } from "../../../kernel/messages.ts";
+import type { BucketKey, CellStatus } from "../../../kernel/messages.ts";
 import { ok, type Result } from "../../../kernel/refusal.ts";
 import type { TransferPlan } from "../messages.ts";
 import type { Call, Handler } from "../../../api/handler.ts";
@@ -26,7 +26,7 @@ interface PlanPosition {
 }
 
 interface Counted {
-  counts: ClaimCount[];
+  counts: TransferPlan["counts"];
   present: number;
   leases: TransferPlan["leases"];
   transfers: Set<string>;
@@ -95,7 +95,7 @@ async function countMoved(
 ): Promise<Result<Counted>> {
   const { envelope, objects, shards } = deployment;
   const { limits } = deployment.config;
-  const counts = new Map<string, ClaimCount>();
+  const counts = new Map<string, TransferPlan["counts"][number]>();
   const perShard = new Map<number, number>();
   if (position !== undefined) perShard.set(position.walk.shard, position.counted);
   const counted = { present: 0, leases: [] as TransferPlan["leases"], transfers: new Set<string>() };

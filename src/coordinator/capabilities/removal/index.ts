@@ -1,0 +1,50 @@
+import type { Capability, ShardHalf } from "../../kernel/capability.ts";
+import { method, peerMethod, type Calls } from "../../kernel/method.ts";
+import { counting } from "../../kernel/serve.ts";
+import { readClaims } from "../../kernel/shard/read-claims.ts";
+import type { CellClaimCounts, CellClaims, CountCellClaims, ListCellClaims } from "./messages.ts";
+import { countClaims } from "./shard.ts";
+
+const methods = {
+  listCellClaims: peerMethod<ListCellClaims, CellClaims>("whole"),
+  countCellClaims: method<CountCellClaims, CellClaimCounts>("whole"),
+};
+
+declare module "../../kernel/methods.ts" {
+  interface ShardCalls extends Calls<typeof methods> {}
+}
+
+const shard: ShardHalf<typeof methods> = {
+  methods,
+  make: (part) => {
+    const { store, transfers, claimReads, counters, ports } = part;
+    const { scanRows } = part.limits;
+    const count = counting(() => {
+      counters.add("recordReads");
+    });
+    return {
+      handlers: {
+        /** Returns some claims of a cell that is removed, held or not (X3). */
+        listCellClaims: (message) =>
+          readClaims(part, message.cell, message, () =>
+            claimReads.run(message.cell, () => {
+              const claims = store.claimsOf(message.cell, Math.min(message.limit, scanRows));
+              return { value: { claims, transfers: transfers.holding(message.cell) }, rows: claims.length };
+            }),
+          ),
+        /** Counts claims of a cell by their types, held or not. */
+        countCellClaims: (message) =>
+          readClaims(part, message.cell, message, () =>
+            claimReads.run(message.cell, () => {
+              const value = countClaims(ports.sql, message.cell, message.behind, scanRows);
+              return { value, rows: value.counts.reduce((sum, { claims }) => sum + claims, 0) };
+            }),
+          ),
+      },
+      measures: { listCellClaims: count, countCellClaims: count },
+    };
+  },
+};
+
+/** What shards tell of the claims of a cell that is removed. */
+export const removal = { name: "removal", shard } as const satisfies Capability;
