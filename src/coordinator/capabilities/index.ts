@@ -10,6 +10,7 @@ import { renewals } from "./renewals/index.ts";
 import { reports } from "./reports/index.ts";
 import { scrub } from "./scrub/index.ts";
 import { status } from "./status/index.ts";
+import { waiting } from "./waiting/index.ts";
 
 /** Their order is that of their hooks. */
 export const capabilities = [
@@ -20,6 +21,7 @@ export const capabilities = [
   status,
   scrub,
   removal,
+  waiting,
 ] as const satisfies readonly Capability[];
 
 interface HalfOf {

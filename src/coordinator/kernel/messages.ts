@@ -215,32 +215,6 @@ export interface SettleAnswer {
   states: HoldState[];
 }
 
-/** A begin in the queue of a name (B11). */
-export interface Waiting {
-  cell: string;
-  lease: string;
-}
-
-/**
- * Waits in the queue of a name. The first message takes the last place, and later ones keep it. The shard
- * answers when it offers the name to the begin, or after `exchangeTimeoutMs`.
- */
-export interface WaitForName extends Envelope, Waiting {
-  key: BucketKey;
-}
-
-/** `full`: the queue has no room, and the begin has no place in it. */
-export type WaitState = "offered" | "waiting" | "full";
-
-export interface WaitAnswer {
-  state: WaitState;
-}
-
-/** Gives up a place, or an offer that was not taken. */
-export interface LeaveQueue extends Envelope, Waiting {
-  key: BucketKey;
-}
-
 // Shard → ledger
 
 export interface Question extends AttemptId {
@@ -302,8 +276,6 @@ export interface BeginRequest extends CellCall {
   ops: Op[];
   payloadHash: string;
   allowMissing: boolean;
-  /** How long the begin may wait for leased names (B11). Absent: not at all. */
-  waitMs?: number;
   /** Identifies the call of a begin that may wait, for `GiveUp`. */
   call?: string;
   /** Present if a verification makes this begin (H6, X1). */

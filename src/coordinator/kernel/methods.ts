@@ -54,8 +54,6 @@ export const ofLedger = { sender: ({ cell }: { cell: string }) => `the ledger of
 export const shardMethods = {
   exchange: peerMethod<messages.Exchange, messages.ExchangeAnswer>("peer", ofLedger),
   settle: peerMethod<messages.Settle, messages.SettleAnswer>("peer"),
-  wait: peerMethod<messages.WaitForName, messages.WaitAnswer>("peer"),
-  leave: peerMethod<messages.LeaveQueue, null>("peer"),
   lookup: method<messages.LookupRequest, messages.LookupAnswer>("read"),
   listChanges: method<messages.ChangesRequest, messages.ChangesPage>("read"),
   ping: method<messages.PingShard, messages.ShardWork>("peer"),

@@ -5,6 +5,7 @@ import { readLimits } from "../../../src/common/limits.ts";
 import { META_TABLE, readMetaNumber, writeMeta } from "../../../src/coordinator/kernel/meta.ts";
 import { AlarmSchedule } from "../../../src/coordinator/kernel/alarm-schedule.ts";
 import { ok } from "../../../src/coordinator/kernel/refusal.ts";
+import { Slot } from "../../../src/coordinator/kernel/slot.ts";
 import { NodeSql } from "../../support/node-sql.ts";
 import { VirtualClock } from "../../support/virtual-clock.ts";
 
@@ -144,4 +145,12 @@ test("[C2] submitted work is not answered before it is durable", async () => {
   expect(answered).toBe(false);
   release();
   expect(await work).toEqual(ok(7));
+});
+
+test("a slot is what the kernel does by itself, until one capability provides it", () => {
+  const slot = new Slot("nothing");
+  expect(slot.current).toBe("nothing");
+  slot.provide("something");
+  expect(slot.current).toBe("something");
+  expect(() => slot.provide("something else")).toThrow("two capabilities provide the same slot");
 });

@@ -719,7 +719,7 @@ export const bugs: Record<string, Bug> = {
     "B11",
     ["I41"],
     "src/coordinator/kernel/shard/prepare.ts",
-    'finding.kind === "clear" ? this.#part.queues.firstBefore(op, request) : undefined',
+    'finding.kind === "clear" ? this.#part.queues.current.firstBefore(op, request) : undefined',
     "undefined as Waiting | undefined",
   ),
   "the last one to wait for a name gets it first": one(

@@ -10,7 +10,8 @@ import { placementOf, shardsOf, type Placement } from "../../kernel/placement.ts
 import type { Ports } from "../../kernel/ports.ts";
 import { ok, refused, type Refusal, type Result } from "../../kernel/refusal.ts";
 import type { HoldRow } from "../../kernel/shard/rows.ts";
-import type { NameQueues } from "../waiting/shard.ts";
+import type { Queues } from "../../kernel/shard/queues.ts";
+import type { Slot } from "../../kernel/slot.ts";
 import type {
   AbortedGrowth,
   Confirmed,
@@ -37,7 +38,7 @@ interface Needs {
   readonly source: GrowthSource;
   readonly target: GrowthTarget;
   readonly touch: (cell: null) => void;
-  readonly queues: Pick<NameQueues, "sendAway">;
+  readonly queues: Slot<Pick<Queues, "sendAway">>;
   readonly armAlarm: () => void;
 }
 
@@ -142,7 +143,7 @@ export class Residence {
     };
     // Also a shard that went back must not serve with an old placement after its loss is accepted (G3).
     await this.#part.commits.submit("fence", fence, { evenIfStopped: true });
-    this.#part.queues.sendAway((key) => !this.serves(key));
+    this.#part.queues.current.sendAway((key) => !this.serves(key));
     this.handOver();
   }
 

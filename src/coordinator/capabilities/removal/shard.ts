@@ -14,7 +14,7 @@ export const countStatement = `SELECT source_type AS sourceType, bucket_type AS 
 export const lastCountedStatement = `SELECT source_type, source_order, bucket_type, canonical ${NEXT_CLAIMS}
   LIMIT 1 OFFSET ?`;
 
-/** Counts the next `rows` claims of a cell in the order of the index by source, and says where to continue. */
+/** Counts the next `rows` claims of a cell, in the order of their sources, and says where to continue. */
 export function countClaims(
   sql: Sql,
   cell: string,

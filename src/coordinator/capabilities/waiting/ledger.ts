@@ -1,21 +1,26 @@
-import type { Limits } from "../../../common/limits.ts";
-import type { BeginRequest, BucketKey } from "../../kernel/messages.ts";
-import type { WaitResult } from "../../kernel/metrics/messages.ts";
-import type { Clock } from "../../kernel/ports.ts";
-import type { ShardLinks } from "../../kernel/ledger/shard-links.ts";
+import { ask } from "../../kernel/ask.ts";
+import type {
+  Awaited,
+  Waiter,
+  WaitingBegin,
+  WaitResult,
+  WaitTime as Time,
+} from "../../kernel/ledger/waiter.ts";
+import type { LedgerPart } from "../../kernel/ledger/part.ts";
+import type { BeginRequest } from "../../kernel/messages.ts";
+import { Counts } from "../../kernel/metrics/counts.ts";
+import { Histogram } from "../../kernel/metrics/histogram.ts";
+import type { LedgerMetrics } from "../../kernel/metrics/messages.ts";
+import type { Answer, Clock } from "../../kernel/ports.ts";
+import { sharedTraces } from "../../kernel/traces.ts";
+import type { WaitAnswer } from "./messages.ts";
+import { waitTimeoutMs } from "./wait-timeout.ts";
 
 /** The pause before a message that was lost is repeated. It doubles each time. */
 const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 1_000;
 
-/** A name that is in the way of a begin. */
-export interface Awaited {
-  shard: number;
-  key: BucketKey;
-}
-
-/** How long one begin may wait, all its waits together. */
-export class WaitTime {
+class WaitTime implements Time {
   /** Resolves when the time is over, or when the begin must not wait any more. */
   readonly over: Promise<void>;
   readonly end: () => void;
@@ -37,32 +42,52 @@ export class WaitTime {
   }
 }
 
+type Needs = Pick<LedgerPart, "cell" | "limits" | "links" | "peers" | "placementGuard" | "ports">;
+
 /** The waits of a ledger's begins for leased names (B11). A begin that waits has no attempt and no hold. */
-export class Waits {
-  readonly #clock: Clock;
-  readonly #limits: Limits;
-  readonly #links: ShardLinks;
+export class Waits implements Waiter {
+  readonly #part: Needs;
+  readonly #durations: Histogram;
+  readonly #results = new Counts(["offered", "ended", "refused"] satisfies WaitResult[]);
   #begins = 0;
   #bytes = 0;
 
-  constructor(clock: Clock, limits: Limits, links: ShardLinks) {
-    this.#clock = clock;
-    this.#limits = limits;
-    this.#links = links;
+  constructor(part: Needs) {
+    this.#part = part;
+    this.#durations = new Histogram(part.ports.clock);
   }
 
-  /** The begins that wait. */
-  get begins(): number {
-    return this.#begins;
+  get metrics(): Pick<LedgerMetrics, "waitingBegins" | "waits" | "waitDurations"> {
+    return {
+      waitingBegins: this.#begins,
+      waits: this.#results.entries.map(([result, count]) => ({ result: result as WaitResult, count })),
+      waitDurations: this.#durations.durations,
+    };
   }
 
-  /**
-   * Waits in the queue of one name.
-   *
-   * @param bytes the stored size of the payload, which stays in memory meanwhile
-   */
-  async forName(request: BeginRequest, awaited: Awaited, bytes: number, time: WaitTime): Promise<WaitResult> {
-    const { waitingBegins, beginBytes } = this.#limits;
+  timeFor({ waitMs = 0 }: BeginRequest): Time | undefined {
+    return waitMs > 0 ? new WaitTime(this.#part.ports.clock, waitMs) : undefined;
+  }
+
+  async wait({ request, bytes, waitTime }: WaitingBegin, awaited: Awaited): Promise<WaitResult | undefined> {
+    if (waitTime === undefined || waitTime.isOver) return undefined;
+    const result = await this.#durations.time(() => this.#forName(request, awaited, bytes, waitTime));
+    this.#results.add(result);
+    return result;
+  }
+
+  /** If the message is lost, the shard finds out by itself. */
+  leave({ lease, placement }: BeginRequest, { shard, key }: Awaited): void {
+    const { cell, links, limits, peers, ports } = this.#part;
+    const envelope = links.envelopeTo(shard, placement);
+    if (envelope === undefined) return;
+    const message = { ...envelope, cell, lease, key };
+    void ask(ports.clock, limits.exchangeTimeoutMs, () => peers.shard(shard).leave(message));
+  }
+
+  /** Waits in the queue of one name. */
+  async #forName(request: BeginRequest, awaited: Awaited, bytes: number, time: Time): Promise<WaitResult> {
+    const { waitingBegins, beginBytes } = this.#part.limits;
     // Begins that wait leave room for those that do not.
     if (this.#begins >= waitingBegins || this.#bytes + bytes > beginBytes / 2) return "refused";
     this.#begins += 1;
@@ -75,13 +100,9 @@ export class Waits {
     }
   }
 
-  async #wait(
-    { lease, placement, traces }: BeginRequest,
-    { shard, key }: Awaited,
-    time: WaitTime,
-  ): Promise<WaitResult> {
+  async #wait(request: BeginRequest, awaited: Awaited, time: Time): Promise<WaitResult> {
     for (let pauseMs = FIRST_PAUSE_MS; !time.isOver;) {
-      const answer = await Promise.race([this.#links.wait(shard, placement, lease, key, traces), time.over]);
+      const answer = await Promise.race([this.#send(request, awaited), time.over]);
       if (answer === undefined) break;
       if (answer.kind === "refused") break;
       if (answer.kind === "ok") {
@@ -93,11 +114,27 @@ export class Waits {
       await Promise.race([this.#pause(pauseMs), time.over]);
       pauseMs = Math.min(MAX_PAUSE_MS, 2 * pauseMs);
     }
-    this.#links.leave(shard, placement, lease, key);
+    this.leave(request, awaited);
     return "ended";
   }
 
+  /**
+   * Waits until the name is offered to the begin. It is a message of its own, because a shard answers
+   * exchanges without waiting (B4). It takes no permit from other messages: the begins that wait are limited.
+   */
+  #send({ lease, placement, traces }: BeginRequest, { shard, key }: Awaited): Promise<Answer<WaitAnswer>> {
+    const { cell, links, limits, peers, placementGuard, ports } = this.#part;
+    return ask(ports.clock, waitTimeoutMs(limits), async () => {
+      const envelope = links.envelopeTo(shard, placement);
+      if (envelope === undefined) throw new Error("this instance of the ledger sends nothing more");
+      const message = { ...envelope, ...sharedTraces([traces]), cell, lease, key };
+      const reply = await peers.shard(shard).wait(message);
+      if (!reply.ok) await placementGuard.learn(reply.refusal);
+      return reply;
+    });
+  }
+
   #pause(ms: number): Promise<void> {
-    return new Promise((resume) => this.#clock.after(ms, resume));
+    return new Promise((resume) => this.#part.ports.clock.after(ms, resume));
   }
 }

@@ -1,5 +1,7 @@
 import type { Limits } from "../../../common/limits.ts";
-import type { BucketKey, Prepare, WaitState, Waiting } from "../../kernel/messages.ts";
+import type { BucketKey, Prepare } from "../../kernel/messages.ts";
+import type { Queues } from "../../kernel/shard/queues.ts";
+import type { WaitState, Waiting } from "./messages.ts";
 import type { Clock } from "../../kernel/ports.ts";
 import { waitTimeoutMs } from "./wait-timeout.ts";
 import { bucketText } from "../../kernel/shard/rows.ts";
@@ -30,7 +32,7 @@ interface NameQueue {
  * The begins that wait for names of this shard (B11). They are in memory only: a shard that restarts has no
  * queue, and the begins come again. A place holds nothing, so no safety depends on it.
  */
-export class NameQueues {
+export class NameQueues implements Queues {
   readonly #clock: Clock;
   readonly #limits: Limits;
   readonly #queues = new Map<string, NameQueue>();

@@ -17,9 +17,8 @@ import type {
 import { shardsOf } from "../placement.ts";
 import { placementMismatch } from "../placement-guard.ts";
 import type { Ports } from "../ports.ts";
-import { agesIn, Histogram } from "../metrics/histogram.ts";
-import type { LedgerCounters } from "../metrics/ledger-counters.ts";
-import type { LedgerMetrics, WaitResult } from "../metrics/messages.ts";
+import { agesIn } from "../metrics/histogram.ts";
+import type { LedgerMetrics } from "../metrics/messages.ts";
 import { ok, refused, type Conflict, type Refusal, type Result } from "../refusal.ts";
 import type { ShardLinks } from "./shard-links.ts";
 import type { History } from "../history.ts";
@@ -34,7 +33,8 @@ import { CountByCell } from "./count-by-cell.ts";
 import { guarded, type HookLists } from "../half.ts";
 import type { LedgerHooks } from "./hooks.ts";
 import type { OldOutcomes } from "./old-outcomes.ts";
-import { Waits, WaitTime, type Awaited } from "../../capabilities/waiting/ledger.ts";
+import type { Slot } from "../slot.ts";
+import type { Awaited, Waiter, WaitingBegin } from "./waiter.ts";
 
 /**
  * The pause before the next attempt when running begins are in the way (B9). The first pause is a few message
@@ -56,14 +56,10 @@ const FENCE_BYTES = 512;
 /** The size of an audit entry about a lease or the cell without its reason. */
 const AUDIT_BYTES = 1_024;
 
-interface Running {
+interface Running extends WaitingBegin {
   request: BeginRequest;
   attemptId: AttemptId | undefined;
   payload: string;
-  /** The size of the payload. */
-  bytes: number;
-  /** Present if the begin may wait for leased names (B11). */
-  waitTime: WaitTime | undefined;
   /** The calls that wait for the result. */
   calls: Set<string | undefined>;
   result: Promise<Result<BeginAnswer>>;
@@ -85,7 +81,7 @@ interface Needs {
   readonly commits: GroupCommit;
   readonly positions: Positions;
   readonly history: History;
-  readonly counters: Pick<LedgerCounters, "waited">;
+  readonly waiter: Slot<Waiter>;
   readonly transferStore: TransferStore;
   readonly hooks: HookLists<LedgerHooks>;
   readonly oldOutcomes: OldOutcomes;
@@ -95,13 +91,11 @@ interface Needs {
 export class Begins {
   readonly #part: Needs;
   readonly #running = new Map<string, Running>();
-  readonly #waitDurations: Histogram;
   #attempts = 0;
   #outstanding: number;
   /** The begins that still work, including fenced ones, and the bytes of their payloads. */
   readonly #executing = new CountByCell();
   #executingBytes = 0;
-  readonly #waits: Waits;
   /** Calls that were given up before they arrived: the last ones, at most `concurrentBegins`. */
   readonly #givenUp = new Set<string>();
   /** The calls that wait for the result of another call's begin. */
@@ -109,10 +103,7 @@ export class Begins {
 
   constructor(part: Needs) {
     this.#part = part;
-    const { ports, limits, links, store } = part;
-    this.#waits = new Waits(ports.clock, limits, links);
-    this.#waitDurations = new Histogram(ports.clock);
-    this.#outstanding = store.count(0);
+    this.#outstanding = part.store.count(0);
   }
 
   get outstanding(): number {
@@ -124,13 +115,7 @@ export class Begins {
     nowMs: number,
   ): Pick<
     LedgerMetrics,
-    | "outstandingLeases"
-    | "staleLeases"
-    | "oldestLeaseMs"
-    | "leaseAges"
-    | "runningBegins"
-    | "waitingBegins"
-    | "waitDurations"
+    "outstandingLeases" | "staleLeases" | "oldestLeaseMs" | "leaseAges" | "runningBegins"
   > {
     const leases = this.#part.store.granted(0, MOST_AGES).map((row) => this.#part.store.leaseOf(row, nowMs));
     const agesMs = leases.map(({ ageMs }) => ageMs);
@@ -140,8 +125,6 @@ export class Begins {
       oldestLeaseMs: agesMs[0] ?? 0,
       leaseAges: agesIn(agesMs),
       runningBegins: this.#executing.of(this.#part.cell),
-      waitingBegins: this.#waits.begins,
-      waitDurations: this.#waitDurations.durations,
     };
   }
 
@@ -220,8 +203,7 @@ export class Begins {
     const refusal = this.#refuseOverLimits(request, bytes);
     if (refusal !== undefined) return refusal;
     const { promise, resolve, reject } = Promise.withResolvers<Result<BeginAnswer>>();
-    const { waitMs = 0 } = request;
-    const waitTime = waitMs > 0 ? new WaitTime(this.#part.ports.clock, waitMs) : undefined;
+    const waitTime = this.#part.waiter.current.timeFor(request);
     const calls = new Set([request.call]);
     const running: Running = {
       request,
@@ -366,7 +348,7 @@ export class Begins {
       running.attemptId = undefined;
       // A shard that has carried out the prepare has ended the offer itself.
       if (offer !== undefined && !attempt.hasAnswer(offer.shard))
-        this.#part.links.leave(offer.shard, running.request.placement, running.request.lease, offer.key);
+        this.#part.waiter.current.leave(running.request, offer);
       offer = undefined;
       await attempt.release();
       if (!this.#isCurrent(running)) return rolledBack();
@@ -398,7 +380,7 @@ export class Begins {
       const now = this.#part.ports.clock.now();
       if (lasting !== undefined && !mayChange && !isOver(now)) {
         if (lasting.isRange) return { ok: false, refusal: conflictRefusal(end.conflicts) };
-        const waited = await this.#wait(running, lasting);
+        const waited = await this.#part.waiter.current.wait(running, lasting);
         deadlineMs += Math.max(0, this.#part.ports.clock.now() - now);
         // It queues again on the shard that has the name now (G3).
         if (waited === "ended" && this.#isOutdated(running) && running.waitTime?.isOver === false) continue;
@@ -416,19 +398,6 @@ export class Begins {
         return { ok: false, refusal: conflictRefusal(end.conflicts) };
       await this.#until(now + pauseMs);
     }
-  }
-
-  /**
-   * Waits until a leased name is free and offered to the begin (B11). It waits for one name at a time and
-   * holds nothing meanwhile, so begins that wait never wait for each other in a circle.
-   */
-  async #wait({ request, bytes, waitTime }: Running, awaited: Awaited): Promise<WaitResult | undefined> {
-    if (waitTime === undefined || waitTime.isOver) return undefined;
-    const result = await this.#waitDurations.time(() =>
-      this.#waits.forName(request, awaited, bytes, waitTime),
-    );
-    this.#part.counters.waited(result);
-    return result;
   }
 
   /**

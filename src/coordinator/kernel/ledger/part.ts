@@ -24,6 +24,8 @@ import { LedgerStore } from "./store.ts";
 import { TransferStore } from "../../capabilities/transfer/ledger-store.ts";
 import { Transfers } from "../../capabilities/transfer/ledger.ts";
 import { noLedgerHooks } from "./hooks.ts";
+import { Slot } from "../slot.ts";
+import { neverWaits, type Waiter } from "./waiter.ts";
 
 export type LedgerPart = ReturnType<typeof makePart>;
 
@@ -71,9 +73,10 @@ export function makePart(
   const audit = auditTrailOf(halves, { ports, limits, name: `the ledger of cell ${cell}` });
   const sending = { ...stored, hooks, links, directory, deliveries, commits, audit };
   const oldOutcomes = new OldOutcomes(stored);
-  const begins = new Begins({ ...sending, counters, oldOutcomes });
+  const waiter = new Slot<Waiter>(neverWaits);
+  const begins = new Begins({ ...sending, waiter, oldOutcomes });
   const decisions = new Decisions({ ...sending, counters, begins });
-  const part = { ...sending, counters, begins, decisions, oldOutcomes };
+  const part = { ...sending, counters, waiter, begins, decisions, oldOutcomes };
   return {
     ...part,
     capabilities: {},

@@ -2,7 +2,6 @@ import { ask } from "../ask.ts";
 import { fanOut, Semaphore } from "../fan-out.ts";
 import type { Limits } from "../../../common/limits.ts";
 import {
-  type BucketKey,
   type Decision,
   type Envelope,
   type Exchange,
@@ -15,7 +14,6 @@ import {
   type Settle,
   type ShardPoints,
   type SettleAnswer,
-  type WaitAnswer,
 } from "../messages.ts";
 import type { Answer, Ports } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
@@ -27,7 +25,6 @@ import { refused, type Refusal, type Result } from "../refusal.ts";
 import { sharedTraces, type Traces } from "../traces.ts";
 import type { Executions } from "./executions.ts";
 import type { LedgerStore } from "./store.ts";
-import { waitTimeoutMs } from "../../capabilities/waiting/wait-timeout.ts";
 import { ShardLink, type IsHalted, type SendExchange } from "./shard-link.ts";
 
 interface Needs {
@@ -116,38 +113,6 @@ export class ShardLinks {
         return reply;
       });
     });
-  }
-
-  /**
-   * Waits until a name is offered to a begin (B11). It is a message of its own, because a shard answers
-   * exchanges without waiting (B4). It takes no permit from other messages: the begins that wait are limited.
-   */
-  wait(
-    shard: number,
-    placement: Placement,
-    lease: string,
-    key: BucketKey,
-    traces?: Traces,
-  ): Promise<Answer<WaitAnswer>> {
-    return ask(this.#part.ports.clock, waitTimeoutMs(this.#part.limits), async () => {
-      // An instance that has ended sends nothing more (B5), and one that has gone back in time neither (H4).
-      if (this.#part.isHalted()) throw new Error("this instance has ended");
-      if (this.#part.history.isLost) throw new Error("this ledger has gone back in time");
-      const envelope = this.#envelope(shard, placement);
-      const message = { ...envelope, ...sharedTraces([traces]), cell: this.#part.cell, lease, key };
-      const reply = await this.#part.peers.shard(shard).wait(message);
-      if (!reply.ok) await this.#part.placementGuard.learn(reply.refusal);
-      return reply;
-    });
-  }
-
-  /** Gives up the place of a begin. If the message is lost, the shard finds out by itself. */
-  leave(shard: number, placement: Placement, lease: string, key: BucketKey): void {
-    if (this.#part.isHalted() || this.#part.history.isLost) return;
-    const message = { ...this.#envelope(shard, placement), cell: this.#part.cell, lease, key };
-    void ask(this.#part.ports.clock, this.#part.limits.exchangeTimeoutMs, () =>
-      this.#part.peers.shard(shard).leave(message),
-    );
   }
 
   /**
@@ -262,6 +227,15 @@ export class ShardLinks {
     const refusal = this.#part.history.refuse(seen, `shard ${shard}`);
     if (refusal === undefined) this.#confirmed.set(shard, seen);
     return refusal;
+  }
+
+  /**
+   * Returns what a message to a shard begins with. Undefined: an instance that has ended sends nothing more
+   * (B5), and one that has gone back in time neither (H4).
+   */
+  envelopeTo(shard: number, placement: Placement): Envelope | undefined {
+    const isOver = this.#part.isHalted() || this.#part.history.isLost;
+    return isOver ? undefined : this.#envelope(shard, placement);
   }
 
   #envelope(shard: number, placement: Placement): Envelope {

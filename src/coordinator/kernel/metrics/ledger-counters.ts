@@ -1,7 +1,7 @@
 import type { BeginAnswer, DecideRequest, PlacedLease } from "../messages.ts";
 import type { Conflict, ErrorCode, Refusal, Result } from "../refusal.ts";
 import { Counts } from "./counts.ts";
-import type { BeginCount, BeginResult, DecisionCount, LedgerMetrics, WaitResult } from "./messages.ts";
+import type { BeginCount, BeginResult, DecisionCount, LedgerMetrics } from "./messages.ts";
 
 /** The codes of calls that the caller repeats, because their outcome is unknown to it. */
 const UNKNOWN: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["INTERNAL", "UNAVAILABLE", "DEADLINE_EXCEEDED"]);
@@ -11,7 +11,6 @@ export class LedgerCounters {
   readonly #begins = new Counts(["granted", "conflict taken", "conflict leased"]);
   readonly #decisions = new Counts(["COMMITTED cell", "ROLLED_BACK cell"]);
   readonly #refusedDecisions = new Counts(["LEASE_COMMITTED", "LEASE_ROLLED_BACK"]);
-  readonly #waits = new Counts(["offered", "ended", "refused"] satisfies WaitResult[]);
   #fences = 0;
 
   begun(reply: Result<BeginAnswer>): void {
@@ -23,10 +22,6 @@ export class LedgerCounters {
     this.#decisions.add(`${outcome} ${caller.role}`);
   }
 
-  waited(result: WaitResult): void {
-    this.#waits.add(result);
-  }
-
   fenced(): void {
     this.#fences += 1;
   }
@@ -35,13 +30,12 @@ export class LedgerCounters {
     if (!reply.ok) this.#refusedDecisions.add(reasonOf(reply.refusal));
   }
 
-  counts(): Pick<LedgerMetrics, "begins" | "waits" | "decisions" | "fences" | "refusedDecisions"> {
+  counts(): Pick<LedgerMetrics, "begins" | "decisions" | "fences" | "refusedDecisions"> {
     return {
       begins: this.#begins.entries.map(([label, count]) => {
         const [result, reason = ""] = label.split(" ") as [BeginResult, string?];
         return { result, reason, count } satisfies BeginCount;
       }),
-      waits: this.#waits.entries.map(([result, count]) => ({ result: result as WaitResult, count })),
       decisions: this.#decisions.entries.map(([label, count]) => {
         const [outcome, by] = label.split(" ") as [DecisionCount["outcome"], DecisionCount["by"]];
         return { outcome, by, count };

@@ -27,12 +27,6 @@ export interface BeginCount {
   count: number;
 }
 
-/**
- * `offered`: the name got free. `ended`: the time was over, or the begin ended. `refused`: the cell or the
- * queue had no room for another begin that waits.
- */
-export type WaitResult = "offered" | "ended" | "refused";
-
 export interface DecisionCount {
   outcome: Outcome;
   by: "cell" | "operator";
@@ -58,8 +52,6 @@ export interface LedgerMetrics extends PartMetrics {
   /** The age of the oldest of them. 0 if there is none. */
   oldestUnappliedMs: number;
   runningBegins: number;
-  /** Those of them that wait for a leased name (B11). */
-  waitingBegins: number;
   begins: BeginCount[];
   /** The first decision about each lease; repeated calls don't count. */
   decisions: DecisionCount[];
@@ -68,10 +60,6 @@ export interface LedgerMetrics extends PartMetrics {
   refusedDecisions: { reason: string; count: number }[];
   /** From the arrival of a begin to its answer. */
   beginDurations: Durations;
-  /** How begins waited for a name ended, each time that they did. */
-  waits: { result: WaitResult; count: number }[];
-  /** From the first message about a name to the offer, or to the end of the wait. */
-  waitDurations: Durations;
   decisionDurations: Durations;
   /** From a message to a shard to its answer. */
   exchangeDurations: Durations;
@@ -88,14 +76,6 @@ export interface ShardMetrics extends PartMetrics {
   /** From the arrival of an exchange to its answer. */
   exchangeDurations: Durations;
   settles: number;
-  /** Messages of begins that wait for a name (B11). */
-  waits: number;
-  /** The begins that wait for names of this shard. */
-  waitingBegins: number;
-  /** The offers that nobody took within `offerMs`. */
-  missedOffers: number;
-  /** The messages that found no room in a queue. */
-  refusedWaits: number;
   /** The questions that this shard has sent to ledgers (B8). */
   inquiries: number;
   sweeps: number;

@@ -3,7 +3,6 @@ import type { ShardMetrics } from "./messages.ts";
 export type Counted =
   | "exchanges"
   | "settles"
-  | "waits"
   | "inquiries"
   | "sweeps"
   | "lookups"
@@ -15,7 +14,6 @@ export class ShardCounters {
   readonly #counts: Record<Counted, number> = {
     exchanges: 0,
     settles: 0,
-    waits: 0,
     inquiries: 0,
     sweeps: 0,
     lookups: 0,

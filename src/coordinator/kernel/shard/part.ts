@@ -17,7 +17,6 @@ import { MovedNames } from "../../capabilities/growth/moved-names.ts";
 import { PastClaims } from "../../capabilities/past-claims/shard.ts";
 import { RangeHolds } from "../../capabilities/transfer/range-holds.ts";
 import { ShardLog } from "./shard-log.ts";
-import { NameQueues } from "../../capabilities/waiting/shard.ts";
 import { ReadQueue } from "./read-queue.ts";
 import { ShardReader } from "./reader.ts";
 import { shardSchema } from "./schema.ts";
@@ -26,6 +25,8 @@ import { ShardTransfers } from "../../capabilities/transfer/shard.ts";
 import { ShardStore } from "./store.ts";
 import { Sweeper } from "./sweeper.ts";
 import { noShardHooks } from "./hooks.ts";
+import { Slot } from "../slot.ts";
+import { noQueues, type Queues } from "./queues.ts";
 
 /**
  * A shard works for all cells, so its transactions are short: 1,000 rows take about 25 ms. A lease with more
@@ -61,11 +62,11 @@ export function makePart(
   const isFull = (): boolean => ports.sql.sizeBytes() > limits.shardBytes;
   const pastClaims = new PastClaims(ports.sql, limits, isFull);
   const audit = auditTrailOf(halves, { ports, limits, name: `shard ${index}` });
+  const queues = new Slot<Queues>(noQueues);
   const store = new ShardStore(ports.sql, log, pastClaims, touch, (key, isHeld) => {
-    queues.holdChanged(key, isHeld);
+    queues.current.holdChanged(key, isHeld);
     source.changed(key);
   });
-  const queues = new NameQueues(ports.clock, limits);
   const reads = new ReadQueue(ports.clock, limits);
   const ranges = new RangeHolds(ports.sql, touch);
   const scopes = new ScopeStore(ports.sql, log.held);
@@ -98,7 +99,7 @@ export function makePart(
   };
   const durable = (): void => {
     history.madeDurable(log.position);
-    queues.committed();
+    queues.current.committed();
   };
   const commits = new GroupCommit(ports, history, logTransaction, durable, MAX_TRANSACTION_ROWS);
   const names = new MovedNames(ports.sql, log);

@@ -9,7 +9,8 @@ import {
 } from "../messages.ts";
 import type { Conflict, ConflictKind } from "../refusal.ts";
 import { sourceOrder } from "../../../common/source-order.ts";
-import type { NameQueues } from "../../capabilities/waiting/shard.ts";
+import type { Slot } from "../slot.ts";
+import type { Queues } from "./queues.ts";
 import {
   involves,
   rangeOf,
@@ -31,7 +32,7 @@ type Finding = { kind: "clear" } | { kind: "missing" } | { kind: ConflictKind; o
 
 interface Needs {
   readonly store: ShardStore;
-  readonly queues: Pick<NameQueues, "firstBefore">;
+  readonly queues: Slot<Pick<Queues, "firstBefore">>;
   readonly ranges: Pick<RangeHolds, "on" | "over">;
   readonly ports: Pick<Ports, "randomness">;
   readonly log: Pick<ShardLog, "nextEpoch">;
@@ -106,7 +107,7 @@ export class Preparation {
 
   /** A free name is kept for the begin that has waited longest for it (B11). */
   #unlessAwaited(op: Op, request: Prepare, finding: Finding): Finding {
-    const first = finding.kind === "clear" ? this.#part.queues.firstBefore(op, request) : undefined;
+    const first = finding.kind === "clear" ? this.#part.queues.current.firstBefore(op, request) : undefined;
     if (first === undefined) return finding;
     return { kind: "leased", owner: first.cell === request.cell ? "self" : "other" };
   }

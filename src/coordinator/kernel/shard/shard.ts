@@ -24,8 +24,6 @@ import type {
   SettleAnswer,
   ShardWork,
   Told,
-  WaitAnswer,
-  WaitForName,
 } from "../messages.ts";
 import type { Tables } from "../tables.ts";
 import type { ShardMetrics } from "../metrics/messages.ts";
@@ -166,12 +164,6 @@ function handlersOf(part: ShardPart): Handlers<typeof shardMethods> {
   return {
     exchange: (message) => exchange(part, message),
     settle: (message) => settle(part, message),
-    wait: (message) => wait(part, message),
-    /** Gives up a place in the queue of a name. */
-    leave: (message) => {
-      part.queues.leave(message);
-      return ok(null);
-    },
     lookup: (message) => lookup(part, message),
     listChanges: (message) => listChanges(part, message),
     planTransfer: (message) => readClaims(part, message.from, message, () => planTransfer(part, message)),
@@ -199,7 +191,6 @@ function handlersOf(part: ShardPart): Handlers<typeof shardMethods> {
             waitingReads: part.reads.waiting,
             holds: part.log.held.size,
             holdsOfOneCell: part.log.held.mostOfOneCell,
-            ...part.queues.counts,
             ...part.counters.counts(),
             exchangeDurations: part.exchangeDurations.durations,
           },
@@ -233,7 +224,6 @@ function measuresOf({ counters, exchangeDurations }: ShardPart): Measures<typeof
       return exchangeDurations.time(serve);
     },
     settle: count("settles"),
-    wait: count("waits"),
     lookup: ({ keys }, serve) => {
       counters.add("lookups", keys.length);
       return serve();
@@ -331,7 +321,7 @@ function carryOut(part: ShardPart, message: Exchange): CarriedOut {
   for (const hold of preparation.write())
     log.noteHeld(keyHash({ type: hold.bucket_type, canonical: hold.canonical }));
   for (const [index, request] of prepares.entries())
-    queues.prepared(request, answers[index]?.granted ?? false);
+    queues.current.prepared(request, answers[index]?.granted ?? false);
   // Refused prepares also arm the alarm: they met a hold, and its alarm may have been lost (M3).
   // A growth may have waited for the range hold that has ended.
   if (prepares.length > 0 || ranges.hasCut || source.hasWork) sweeper.arm();
@@ -405,23 +395,12 @@ async function settle(part: ShardPart, message: Settle): Promise<Result<SettleAn
   });
   const isAwaited = (index: number): boolean => {
     const key = message.keys[index];
-    return key !== undefined && part.queues.isAwaited(key);
+    return key !== undefined && part.queues.current.isAwaited(key);
   };
   return ok({
     states: states.map((state, index) => (state === "free" && isAwaited(index) ? "awaited" : state)),
     point: pointOf(part),
   });
-}
-
-/** Waits in the queue of a name (B11). */
-async function wait(part: ShardPart, message: WaitForName): Promise<Result<WaitAnswer>> {
-  if (!part.residence.serves(message.key)) return { ok: false, refusal: part.residence.notHere() };
-  const hold = part.store.holdOn(message.key.type, message.key.canonical);
-  const isFirst = part.queues.isFirst(message);
-  const state = part.queues.wait(message, hold !== undefined);
-  // The lease of the hold may be over without a message about it (B8). The first that still waits asks.
-  if (isFirst && hold !== undefined) part.inquirer.inquire([hold], message.traces).catch(() => {});
-  return ok({ state: await state });
 }
 
 async function lookup(part: ShardPart, message: LookupRequest): Promise<Result<LookupAnswer>> {

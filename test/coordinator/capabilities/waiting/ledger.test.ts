@@ -493,6 +493,42 @@ test("[B11] a late copy of a begin's message takes a place that soon ends", asyn
   await f.decide(owner);
   await f.c.pass(3_000 + 2 * 4_000 + 1_000);
   expect(await f.waiting()).toBe(0);
-  const queues = privatePath(f.c.shard(0).object, "#part.queues") as object;
+  const queues = privatePath(f.c.shard(0).object, "#part.queues.current") as object;
   expect([privateField(queues, "#queues"), privateField(queues, "#byCell")]).toEqual([new Map(), new Map()]);
+});
+
+test("[N1] [B11] a waiting begin gets a name at once, also after a restart of the other ledger", async () => {
+  const f = await start({ decisionWaitMs: 5, sweepAfterMs: 600_000 });
+  // Begins come so often that decisions wait for them.
+  for (let n = 0; n < 20; n += 1) {
+    await f.decide(await f.leased("1", [`warm-${n}`]), "COMMITTED");
+    await f.c.pass(200);
+  }
+  const holder = await f.leased("1", ["taken"]);
+  const waiting = f.begin("2", ["taken"]);
+  await f.c.clock.pass(100);
+  f.c.ledger("1").restart();
+  for (let n = 0; n < 20; n += 1) await f.leased("1", [`n${n}`]);
+  await f.decide(holder);
+  const decidedAtMs = f.c.clock.now();
+  expect(await f.c.clock.runUntil(waiting.reply)).toEqual(granted);
+  expect(f.c.clock.now() - decidedAtMs).toBeLessThan(100);
+});
+
+test("[M6] [B11] a waiting begin that finds no room leaves its turn to the next one", async () => {
+  const f = await start({ heldNames: 4 });
+  const owner = await f.leased("1", ["a1"]);
+  const first = f.begin("2", ["a1", "b1"]);
+  await f.c.pass(1_000);
+  const second = f.begin("3", ["a1"]);
+  await f.c.pass(1_000);
+  await f.leased("1", ["a2"]);
+  await f.leased("3", ["c1"]);
+  // After the rollback, cell 2 may hold one more name, and the begin that waits longest needs two.
+  await f.leased("2", ["b2"]);
+  await f.decide(owner);
+  expect(await f.c.clock.runUntil(first.reply)).toEqual(
+    no("RESOURCE_EXHAUSTED", { reason: "SHARD_HOLDS_FULL" }),
+  );
+  expect(await f.c.clock.runUntil(second.reply)).toEqual(granted);
 });

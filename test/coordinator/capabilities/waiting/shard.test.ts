@@ -4,7 +4,7 @@
  */
 import { expect, test } from "vitest";
 import { defaultLimits, type Limits } from "../../../../src/common/limits.ts";
-import type { WaitState } from "../../../../src/coordinator/kernel/messages.ts";
+import type { WaitState } from "../../../../src/coordinator/capabilities/waiting/messages.ts";
 import { NameQueues } from "../../../../src/coordinator/capabilities/waiting/shard.ts";
 import { VirtualClock } from "../../../support/virtual-clock.ts";
 import { opsOf } from "../../../support/ops.ts";

@@ -65,19 +65,6 @@ test("[N1] begins at the same time count once, so decisions of a quiet cell wait
   expect(c.holds().map((hold) => hold.lease)).not.toContain(lease);
 });
 
-test("[N1] [B11] a waiting begin gets a name at once, also after a restart of the other ledger", async () => {
-  const c = await busy();
-  const holder = await begun(c, ["taken"]);
-  const waiting = ledger(c, "2").begin(beginRequest(c.envelope, c.uuid(), ["taken"], { waitMs: 20_000 }));
-  await c.clock.pass(100);
-  c.ledger("1").restart();
-  for (let n = 0; n < 20; n += 1) await begun(c, [`n${n}`]);
-  await decide(c, holder, "ROLLED_BACK");
-  const decidedAtMs = c.clock.now();
-  expect(await run(c, waiting)).toMatchObject({ ok: true });
-  expect(c.clock.now() - decidedAtMs).toBeLessThan(100);
-});
-
 test("[N1] [Y2] what was committed is in the way of one try of a transfer at most", async () => {
   const c = await busy();
   await decide(c, await begun(c, [{ value: "newest", scope: "s" }]));

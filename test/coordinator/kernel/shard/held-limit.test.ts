@@ -178,21 +178,3 @@ test("[M6] [G4] names that move to a shard are held there above its limit", asyn
   expect(sizes(c)).toBe(0);
   await granted(c, "2", [more]);
 });
-
-test("[M6] [B11] a waiting begin that finds no room leaves its turn to the next one", async () => {
-  const c = await start(4);
-  const lease = await granted(c, "1", ["a1"]);
-  const wait = (cell: string, names: string[]): Promise<Result<unknown>> =>
-    c.ledger(cell).object.begin(beginRequest(c.envelope, c.uuid(), names, { waitMs: 20_000 }));
-  const first = wait("2", ["a1", "b1"]);
-  await c.pass(1_000);
-  const second = wait("3", ["a1"]);
-  await c.pass(1_000);
-  await granted(c, "1", ["a2"]);
-  await granted(c, "3", ["c1"]);
-  // After the rollback, cell 2 may hold one more name, and the begin that waits longest needs two.
-  await granted(c, "2", ["b2"]);
-  await decide(c, "1", lease, "ROLLED_BACK");
-  expect(await c.clock.runUntil(first)).toEqual(FULL);
-  expect(await c.clock.runUntil(second)).toMatchObject({ ok: true });
-});

@@ -5,8 +5,8 @@ import type {
   Envelope,
   Exchange,
   ExchangeAnswer,
-  WaitAnswer,
 } from "../../../../src/coordinator/kernel/messages.ts";
+import type { WaitAnswer } from "../../../../src/coordinator/capabilities/waiting/messages.ts";
 import { shardsOf } from "../../../../src/coordinator/kernel/placement.ts";
 import type { HoldRow } from "../../../../src/coordinator/kernel/shard/rows.ts";
 import { nameKey } from "../local.ts";
