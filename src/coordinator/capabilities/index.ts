@@ -9,6 +9,7 @@ import { removal } from "./removal/index.ts";
 import { renewals } from "./renewals/index.ts";
 import { reports } from "./reports/index.ts";
 import { scrub } from "./scrub/index.ts";
+import { slots } from "./slots/index.ts";
 import { status } from "./status/index.ts";
 import { waiting } from "./waiting/index.ts";
 
@@ -22,6 +23,7 @@ export const capabilities = [
   scrub,
   removal,
   waiting,
+  slots,
 ] as const satisfies readonly Capability[];
 
 interface HalfOf {

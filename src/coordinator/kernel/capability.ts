@@ -1,4 +1,5 @@
-import type { DirectoryHooks, DirectoryPart } from "./directory/part.ts";
+import type { DirectoryHooks } from "./directory/hooks.ts";
+import type { DirectoryPart } from "./directory/part.ts";
 import type { Half } from "./half.ts";
 import type { LedgerHooks } from "./ledger/hooks.ts";
 import type { LedgerPart } from "./ledger/part.ts";

@@ -79,7 +79,8 @@ export function guarded<Message>(
 }
 
 /** Adds the fields of capabilities to those that the kernel has of an answer. */
-export const withFields = <Answer extends object>(
+export const withFields = <Answer extends object, Args extends unknown[] = []>(
   own: Partial<Answer>,
-  hooks: readonly (() => Partial<Answer>)[],
-): Answer => Object.assign(own, ...hooks.map((hook) => hook())) as Answer;
+  hooks: readonly ((...args: Args) => Partial<Answer>)[],
+  ...args: Args
+): Answer => Object.assign(own, ...hooks.map((hook) => hook(...args))) as Answer;

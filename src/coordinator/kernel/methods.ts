@@ -1,5 +1,4 @@
 import type * as directory from "./directory/messages.ts";
-import type * as slots from "../capabilities/slots/directory.ts";
 import type * as growth from "../capabilities/growth/messages.ts";
 import type { IdentitySet } from "../capabilities/identities/identities.ts";
 import type * as messages from "./messages.ts";
@@ -97,8 +96,6 @@ export const directoryMethods = {
   listKeys: method<messages.Envelope & { afterPosition: number; limit: number }, directory.KeyPage>("read"),
   revokeKey: method<directory.KeyChange, directory.MintedKey>("peer"),
   revokedKeysOf: method<directory.ListRevokedKeys, directory.RevokedKey[]>("read"),
-  takeSlot: method<slots.VerificationSlotRequest, slots.VerificationSlot>("peer"),
-  releaseSlot: method<slots.VerificationSlotRequest, boolean>("peer"),
   part: method<messages.Envelope, messages.PartStatus>("always"),
   metrics: method<messages.Envelope, metrics.DirectoryMetrics>("always"),
   isRevoked: method<messages.Envelope & directory.RevokedKey, boolean>("always"),

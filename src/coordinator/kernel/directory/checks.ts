@@ -1,6 +1,7 @@
 import type { OperatorCall } from "../messages.ts";
 import { type Envelope, type HistoryPoint } from "../messages.ts";
-import { type Refusal, type Result } from "../refusal.ts";
+import { cellRemoved } from "../../capabilities/removal/cell-removed.ts";
+import { refused, type Refusal, type Result } from "../refusal.ts";
 import { shardsOf } from "../placement.ts";
 import { placementMismatch } from "../placement-guard.ts";
 import type { WritePoint } from "../write-points.ts";
@@ -89,3 +90,13 @@ export function hasFewerShards(part: DirectoryPart, { placement }: Envelope): bo
 
 export const pointOfRows = ({ history, store }: DirectoryPart): HistoryPoint | null =>
   history.pointOfRows(store.position) ?? null;
+
+/** Returns why a call of or for a cell is refused: it is not registered, or removed. */
+export function refuseWithoutCell(part: DirectoryPart, cell: string): Refusal | undefined {
+  const known = part.store.cell(cell);
+  if (known === undefined) return cellUnknown(cell).refusal;
+  return known.removedAtMs === null ? undefined : cellRemoved(cell).refusal;
+}
+
+export const cellUnknown = (cell: string): { ok: false; refusal: Refusal } =>
+  refused("NOT_FOUND", `cell ${cell} is not registered; an operator must add it`, { reason: "CELL_UNKNOWN" });

@@ -23,12 +23,23 @@ import {
 } from "../../capabilities/operations/directory.ts";
 import type { DirectoryCalls } from "../methods.ts";
 import { changeTypes, useTypes } from "../../capabilities/types/directory.ts";
-import { addHalves, type Halves } from "../half.ts";
+import { addHalves, withFields, type Halves } from "../half.ts";
 import type { Handlers, Method } from "../method.ts";
 import { directoryMethods } from "../methods.ts";
 import { defineServed, type Checked, type Work } from "../serve.ts";
-import { change, hasFewerShards, operate, pointOfRows, refusalOf, refusePlacement } from "./checks.ts";
-import { makePart, type DirectoryHooks, type DirectoryPart } from "./part.ts";
+import {
+  cellUnknown,
+  change,
+  hasFewerShards,
+  operate,
+  pointOfRows,
+  refusalOf,
+  refusePlacement,
+  refuseWithoutCell,
+} from "./checks.ts";
+import type { DirectoryMetrics } from "../metrics/messages.ts";
+import type { DirectoryHooks } from "./hooks.ts";
+import { makePart, type DirectoryPart } from "./part.ts";
 
 /**
  * Stores what must never differ between machines: the placement, the cells and the keys. A begin, commit or
@@ -218,7 +229,7 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
         const updatedAtMs = Math.max(part.ports.clock.now(), before.updatedAtMs + 1);
         const after: Cell = { ...before, removedAtMs, updatedAtMs };
         part.store.putCell(after);
-        part.slots.forget(cell);
+        for (const removed of part.hooks.cellRemoved) removed(cell);
         part.audit.append(operator, {
           action: "remove_cell",
           cell,
@@ -374,14 +385,6 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
         return ok(null);
       });
     },
-    /** Returns the audit entries that were not copied yet, and drops those that were (O2). */
-    takeSlot: (message) => {
-      // The queue has one place for each registered cell, so `maxCells` bounds it.
-      const unfit = refuseWithoutCell(part, message.cell);
-      return unfit === undefined ? part.slots.take(message) : { ok: false, refusal: unfit };
-    },
-    /** Releases a slot. Idempotent. Returns whether the run had one. */
-    releaseSlot: (message) => part.slots.release(message),
     /**
      * Compares what ledgers have seen of this directory with its history (H2). Success confirms all points.
      */
@@ -396,15 +399,19 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
     part: async () => durable(part, ok(part.history.status)),
     /** Returns counts for monitoring. It writes nothing. */
     metrics: () =>
-      ok({
-        startedAtMs: part.startedAtMs,
-        state: part.history.state,
-        sizeBytes: part.ports.sql.sizeBytes(),
-        waitingWrites: part.commits.waiting,
-        cells: countCells(part),
-        ...part.store.countAllKeys(),
-        ...part.slots.counts(),
-      }),
+      ok(
+        withFields<DirectoryMetrics>(
+          {
+            startedAtMs: part.startedAtMs,
+            state: part.history.state,
+            sizeBytes: part.ports.sql.sizeBytes(),
+            waitingWrites: part.commits.waiting,
+            cells: countCells(part),
+            ...part.store.countAllKeys(),
+          },
+          part.hooks.metrics,
+        ),
+      ),
     /**
      * Returns the set of types. A type in use never changes (T2), so what is left of these after a loss is
      * still true. Nothing else is (T6).
@@ -447,13 +454,6 @@ function refuseOneMoreCell(part: DirectoryPart): Refusal | undefined {
   ).refusal;
 }
 
-/** Returns why a call of or for a cell is refused: it is not registered, or removed. */
-function refuseWithoutCell(part: DirectoryPart, cell: string): Refusal | undefined {
-  const known = part.store.cell(cell);
-  if (known === undefined) return cellUnknown(cell).refusal;
-  return known.removedAtMs === null ? undefined : cellRemoved(cell).refusal;
-}
-
 /** Returns why one more revoked key has no room. A key that is already revoked needs no room. */
 function refuseIfFull(part: DirectoryPart, key: MintedKey | null): Refusal | undefined {
   if (key !== null && key.revokedAtMs !== null) return undefined;
@@ -490,6 +490,3 @@ const idOfRemovedCell = ({ cell }: Cell): { ok: false; refusal: Refusal } =>
     `cell ${cell} was removed, and its id is never used again; register the new cell with another id`,
     { reason: "CELL_REMOVED", field: "cell_id" },
   );
-
-const cellUnknown = (cell: string): { ok: false; refusal: Refusal } =>
-  refused("NOT_FOUND", `cell ${cell} is not registered; an operator must add it`, { reason: "CELL_UNKNOWN" });

@@ -3,20 +3,11 @@ import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../../../common/limits.ts";
 import { History } from "../history.ts";
 import { Tables } from "../tables.ts";
-import type { DirectoryMetrics } from "../metrics/messages.ts";
 import type { Ports } from "../ports.ts";
 import { DirectoryReconciler } from "../../capabilities/loss/directory.ts";
+import { noDirectoryHooks } from "./hooks.ts";
 import { directorySchema } from "./schema.ts";
 import { DirectoryStore } from "./store.ts";
-import { VerificationSlots } from "../../capabilities/slots/directory.ts";
-import type { HookLists } from "../half.ts";
-
-/** What capabilities do in the directory besides their methods. */
-export interface DirectoryHooks {
-  metrics?(): Partial<DirectoryMetrics>;
-}
-
-const noDirectoryHooks = (): HookLists<DirectoryHooks> => ({ metrics: [] });
 
 export type DirectoryPart = ReturnType<typeof makePart>;
 
@@ -47,5 +38,5 @@ export function makePart(ports: Ports, limits: Limits, halves: Halves<never, unk
     commits,
     audit,
   };
-  return { ...part, slots: new VerificationSlots(part), reconciler: new DirectoryReconciler(part) };
+  return { ...part, reconciler: new DirectoryReconciler(part) };
 }

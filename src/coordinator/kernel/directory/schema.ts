@@ -26,19 +26,6 @@ export const directorySchema: Steps = [
        expires_at_ms INTEGER NOT NULL,
        revoked_at_ms INTEGER
      ) STRICT, WITHOUT ROWID`,
-    // The verification slots that are taken, at most `verificationSlots` of them.
-    `CREATE TABLE verification_slot (
-       cell TEXT NOT NULL PRIMARY KEY,
-       uuid TEXT NOT NULL,
-       taken_at_ms INTEGER NOT NULL,
-       expires_at_ms INTEGER NOT NULL
-     ) STRICT, WITHOUT ROWID`,
-    // The queue for verification slots: at most one place for each cell. Smaller places come first.
-    `CREATE TABLE verification_place (
-       cell TEXT NOT NULL PRIMARY KEY,
-       place INTEGER NOT NULL,
-       ask_by_ms INTEGER NOT NULL
-     ) STRICT, WITHOUT ROWID`,
     INCARNATION_TABLE,
   ],
 ];

@@ -91,8 +91,4 @@ export interface DirectoryMetrics extends PartMetrics {
   /** The keys that the directory describes, expired ones included. */
   keys: number;
   revokedKeys: number;
-  /** The cells that have a verification slot, and how long they have had it. */
-  verificationSlots: { cell: string; heldMs: number }[];
-  /** The cells that wait for a verification slot. */
-  verificationWaiting: number;
 }
