@@ -647,6 +647,7 @@ const proofs: Record<string, Proof> = {
     "the identities have a limit in bytes",
   ),
   "DirectoryStore.#types": typeSet,
+  "DirectoryStore.#settings": "after work",
   // Isolates
   deployments: "made once",
   configs: "made once",

@@ -262,7 +262,8 @@ export function findStructures(): Structures {
       },
       CallExpression({ callee, arguments: [first, second] }) {
         const called = source.text.slice(callee.start, callee.end);
-        const name = called === "writeMeta" ? second : called.endsWith(".setNumber") ? first : undefined;
+        const name =
+          called === "writeMeta" ? second : /\.(setNumber|putSetting)$/.test(called) ? first : undefined;
         if (name === undefined) return;
         if (name.type === "Literal" && typeof name.value === "string") metaKeys.add(name.value);
         else if (!/\b(name)\b/.test(source.text.slice(name.start, name.end)))

@@ -4,6 +4,7 @@ import type { Method, MethodList } from "../kernel/method.ts";
 import type { Envelope } from "../kernel/messages.ts";
 import * as kernel from "../kernel/methods.ts";
 import { audit } from "./audit/index.ts";
+import { identities } from "./identities/index.ts";
 import { records } from "./records/index.ts";
 import { removal } from "./removal/index.ts";
 import { renewals } from "./renewals/index.ts";
@@ -24,6 +25,7 @@ export const capabilities = [
   removal,
   waiting,
   slots,
+  identities,
 ] as const satisfies readonly Capability[];
 
 interface HalfOf {

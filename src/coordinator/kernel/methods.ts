@@ -1,6 +1,5 @@
 import type * as directory from "./directory/messages.ts";
 import type * as growth from "../capabilities/growth/messages.ts";
-import type { IdentitySet } from "../capabilities/identities/identities.ts";
 import type * as messages from "./messages.ts";
 import { method, peerMethod, type Calls } from "./method.ts";
 import type * as metrics from "./metrics/messages.ts";
@@ -86,7 +85,6 @@ export const directoryMethods = {
   snapshot: method<directory.SnapshotRequest, directory.Snapshot>("read"),
   types: method<messages.Envelope, directory.KnownTypes>("always"),
   changeTypes: method<directory.ChangeTypes, directory.DeclaredTypes>("peer"),
-  changeIdentities: method<directory.ChangeIdentities, IdentitySet>("peer"),
   useTypes: method<directory.UseTypes, directory.DeclaredTypes>("peer"),
   addCell: method<directory.NewCell, directory.Cell>("peer"),
   changeCell: method<directory.CellChange, directory.Cell>("peer"),

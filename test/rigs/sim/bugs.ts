@@ -1448,9 +1448,9 @@ export const bugs: Record<string, Bug> = {
   "an accepted loss leaves the identities": one(
     "A4",
     ["I39"],
-    "src/coordinator/capabilities/loss/directory.ts",
-    "store.setIdentities(noIdentities);",
-    "",
+    "src/coordinator/capabilities/identities/index.ts",
+    "setIdentities(part, noIdentities),",
+    "null,",
   ),
   "a change of the identities ignores what its operator has read": one(
     "A4",

@@ -1,7 +1,14 @@
-import type { Identities, IdentitySet } from "./identities.ts";
+import { noIdentities, type Identities, type IdentitySet } from "./identities.ts";
 import { changedMeanwhile, ok, type Result } from "../../kernel/refusal.ts";
-import type { ChangeIdentities } from "../../kernel/directory/messages.ts";
-import type { AuditedStore } from "../../kernel/directory/audited.ts";
+import type { DirectoryPart } from "../../kernel/directory/part.ts";
+import type { ChangeIdentities } from "./messages.ts";
+
+type Stored = Pick<DirectoryPart, "store">;
+
+export const identitiesIn = ({ store }: Stored): IdentitySet => store.setting("identities", noIdentities);
+
+export const setIdentities = ({ store }: Stored, { issuers, authorities }: Identities): IdentitySet =>
+  store.putSetting("identities", { issuers, authorities });
 
 declare module "../../kernel/audit-trail.ts" {
   interface AuditedActions {
@@ -11,15 +18,15 @@ declare module "../../kernel/audit-trail.ts" {
 
 /** Replaces the identities, based on those that the operator has read (A4). Runs inside a transaction. */
 export function changeIdentities(
-  { store, audit }: AuditedStore,
+  part: Pick<DirectoryPart, "store" | "audit">,
   { position, identities, operator }: ChangeIdentities,
 ): Result<IdentitySet> {
-  const before = store.identities;
+  const before = identitiesIn(part);
   // A repeated change has been carried out already.
   if (textOf(before) === textOf(identities)) return ok(before);
   if (position !== before.position) return changedMeanwhile("the identities");
-  const after = store.setIdentities(identities);
-  audit.append(operator, {
+  const after = setIdentities(part, identities);
+  part.audit.append(operator, {
     action: "change_identities",
     cell: null,
     target: "identities",

@@ -8,7 +8,6 @@ import type { OperationSet } from "../operations/operations.ts";
 import { placementOf } from "../../kernel/placement.ts";
 import type { Ports } from "../../kernel/ports.ts";
 import { ok, type Result } from "../../kernel/refusal.ts";
-import { noIdentities } from "../identities/identities.ts";
 import { isSameType, Types } from "../../../common/types/types.ts";
 import type {
   Cell,
@@ -17,6 +16,8 @@ import type {
   RestoreDirectory,
   TypeSet,
 } from "../../kernel/directory/messages.ts";
+import type { DirectoryHooks } from "../../kernel/directory/hooks.ts";
+import type { HookLists } from "../../kernel/half.ts";
 import type { DirectoryStore } from "../../kernel/directory/store.ts";
 import { restoredTypes } from "../types/directory.ts";
 
@@ -27,6 +28,7 @@ interface Needs {
   readonly history: History;
   readonly commits: GroupCommit;
   readonly audit: AuditTrail;
+  readonly hooks: HookLists<DirectoryHooks>;
 }
 
 /**
@@ -132,8 +134,7 @@ export class DirectoryReconciler {
       after: { state: "complete" },
     });
     const durable = this.#accept(page.seen);
-    // Those that are left may have been withdrawn before the loss (A4).
-    store.setIdentities(noIdentities);
+    for (const resumed of this.#part.hooks.resumed) resumed();
     // Any type may have come into use after the copy was made (T6). The position is above all that were seen,
     // so D1 takes this set over.
     store.setTypes(store.types.entries.map((entry) => ({ ...entry, isInUse: true })));

@@ -4,7 +4,6 @@ import type { Envelope, Told } from "../messages.ts";
 import type { Tables } from "../tables.ts";
 import type { Ports } from "../ports.ts";
 import { changedMeanwhile, ok, refused, type Refusal, type Result } from "../refusal.ts";
-import { cellsOf } from "../../capabilities/identities/identities.ts";
 import { cellState, keyState } from "./audited.ts";
 import {
   abortGrowth,
@@ -13,8 +12,7 @@ import {
   orderCut,
   startGrowth,
 } from "../../capabilities/growth/directory.ts";
-import { changeIdentities } from "../../capabilities/identities/directory.ts";
-import type { Cell, MintedKey } from "./messages.ts";
+import type { Cell, MintedKey, Snapshot, SnapshotRequest } from "./messages.ts";
 import {
   beginOperation,
   endOperation,
@@ -139,7 +137,7 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
       const { limits, store } = part;
       const { maxRevokedKeys } = limits;
       const revoked = store.revokedKeys(maxRevokedKeys + 1);
-      return ok({
+      const own: Partial<Snapshot> = {
         placement: store.placement ?? message.placement,
         growth: store.growth,
         point: pointOfRows(part),
@@ -148,8 +146,8 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
         revokedKeys: revoked.slice(0, maxRevokedKeys).map(({ keyId }) => keyId),
         revokedThroughMs: Math.max(store.revokedThroughMs, revoked[maxRevokedKeys]?.expiresAtMs ?? 0),
         types: message.typesPosition === store.types.position ? null : store.types,
-        identities: message.identitiesPosition === store.identities.position ? null : store.identities,
-      });
+      };
+      return ok(withFields<Snapshot, [SnapshotRequest]>(own, part.hooks.snapshot, message));
     },
     addCell: (message) =>
       operate(part, "add_cell", message, () => {
@@ -243,15 +241,6 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
     changeTypes: (message) => operate(part, "change_types", message, () => changeTypes(part, message)),
     /** Marks types as in use (T2). Idempotent. */
     useTypes: (message) => change(part, "use_types", message, () => useTypes(part.store, message)),
-    /** Replaces the identities, based on those that the operator has read (A4). */
-    changeIdentities: (message) =>
-      operate(part, "change_identities", message, () => {
-        for (const cell of cellsOf(message.identities)) {
-          const unfit = refuseWithoutCell(part, cell);
-          if (unfit !== undefined) return { ok: false, refusal: unfit };
-        }
-        return changeIdentities(part, message);
-      }),
     /** Returns the growth that runs. Null: none. */
     growth: () => ok(part.store.growth),
     /** Starts to get more shards (G1). */

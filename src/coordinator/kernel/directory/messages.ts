@@ -1,4 +1,3 @@
-import type { Identities, IdentitySet } from "../../capabilities/identities/identities.ts";
 import type { Growth, GrowthCopy } from "../../capabilities/growth/messages.ts";
 import type { OperatorCall } from "../messages.ts";
 import type { OperationSet } from "../../capabilities/operations/operations.ts";
@@ -92,18 +91,9 @@ export interface UseTypes extends Envelope, CopiedTypes {
   entries: readonly TypeEntry[];
 }
 
-/** Replaces the identities, if they still are those that the operator has read (A4). */
-export interface ChangeIdentities extends OperatorCall {
-  /** The position of those identities. */
-  position: number;
-  identities: Identities;
-}
-
 export interface SnapshotRequest extends Envelope, Partial<CopiedTypes> {
   /** The position of the growth in D1, read before this message was sent (G2). */
   growthCopiedAt?: number;
-  /** The position of the identities that the caller has. */
-  identitiesPosition?: number;
   /** The position of the set of types that the caller has. */
   typesPosition?: number;
 }
@@ -126,8 +116,6 @@ export interface Snapshot {
   revokedThroughMs: number;
   /** Null: the caller has the current set. */
   types: DeclaredTypes | null;
-  /** Null: the caller has the current ones. */
-  identities: IdentitySet | null;
 }
 
 export type ListedKey = MintedKey & { position: number };

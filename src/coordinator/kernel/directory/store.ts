@@ -4,7 +4,6 @@ import type { Operation, OperationSet } from "../../capabilities/operations/oper
 import type { Placement } from "../placement.ts";
 import type { Sql, SqlValue } from "../ports.ts";
 import { sourceOrder } from "../../../common/source-order.ts";
-import { noIdentities, type Identities, type IdentitySet } from "../../capabilities/identities/identities.ts";
 import { shippedTypes } from "../../../common/types/shipped.ts";
 import type { TypeEntry } from "../../../common/types/types.ts";
 import type { Cell, DeclaredTypes, ListedKey, MintedKey, RevokedKey } from "./messages.ts";
@@ -15,6 +14,11 @@ const CELL =
 const KEY =
   "key_id AS keyId, role, cell, note, created_at_ms AS createdAtMs, expires_at_ms AS expiresAtMs, " +
   "revoked_at_ms AS revokedAtMs, position";
+
+/** A value of which others have copies. Its position is that of its last change. */
+interface Setting {
+  readonly position: number;
+}
 
 interface KeyCounts {
   keys: number;
@@ -33,7 +37,7 @@ export class DirectoryStore {
   #position: number;
   #storedPosition: number;
   #types: DeclaredTypes | undefined;
-  #identities: IdentitySet | undefined;
+  readonly #settings = new Map<string, Setting>();
   /** The numbers of keys at a position. Nothing but a change, which takes a new one, makes them wrong. */
   #keyCounts: (KeyCounts & { position: number }) | undefined;
 
@@ -45,6 +49,12 @@ export class DirectoryStore {
 
   /** The position that was assigned last. */
   get position(): number {
+    return this.#position;
+  }
+
+  /** Takes the position of a change. */
+  nextPosition(): number {
+    this.#position += 1;
     return this.#position;
   }
 
@@ -152,22 +162,27 @@ export class DirectoryStore {
     return types;
   }
 
-  get identities(): IdentitySet {
-    return (this.#identities ??= this.#readIdentities());
+  /**
+   * Returns a setting.
+   *
+   * @param unset - what it is before its first change
+   */
+  setting<Value extends Setting>(name: string, unset: Value): Value {
+    const known = this.#settings.get(name);
+    if (known !== undefined) return known as Value;
+    const kept = readMeta(this.#sql, name);
+    const value = kept === undefined ? unset : (JSON.parse(String(kept)) as Value);
+    this.#settings.set(name, value);
+    return value;
   }
 
-  #readIdentities(): IdentitySet {
-    const kept = readMeta(this.#sql, "identities");
-    return kept === undefined ? noIdentities : (JSON.parse(String(kept)) as IdentitySet);
-  }
-
-  setIdentities({ issuers, authorities }: Identities): IdentitySet {
-    this.#position += 1;
+  /** Stores a setting with a new position. */
+  putSetting<Value extends object>(name: string, value: Value): Setting & Value {
+    const setting = { position: this.nextPosition(), ...value };
     // The transaction may fail, so what was written is read again.
-    this.#identities = undefined;
-    const identities = { position: this.#position, issuers, authorities };
-    writeMeta(this.#sql, "identities", JSON.stringify(identities));
-    return identities;
+    this.#settings.delete(name);
+    writeMeta(this.#sql, name, JSON.stringify(setting));
+    return setting;
   }
 
   cell(cell: string): Cell | undefined {
