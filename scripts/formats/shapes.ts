@@ -4,7 +4,7 @@
  */
 import type { ConsoleSession } from "../../src/coordinator/auth/console-sessions.ts";
 import type { KeyPayload } from "../../src/coordinator/auth/key.ts";
-import type { DeclaredTypes } from "../../src/coordinator/kernel/directory/messages.ts";
+import type { DeclaredTypes } from "../../src/coordinator/capabilities/types/messages.ts";
 import type { Stamp } from "../../src/coordinator/kernel/formats.ts";
 import type { GrowthCopy } from "../../src/coordinator/capabilities/growth/messages.ts";
 import type { StoredLoss } from "../../src/coordinator/kernel/history.ts";

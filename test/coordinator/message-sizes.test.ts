@@ -3,13 +3,8 @@ import { serialize } from "node:v8";
 import { expect, test } from "vitest";
 import { AUDIT_PAGE, type AuditPage } from "../../src/coordinator/capabilities/audit/audit.ts";
 import { MAX_PATTERN_LENGTH } from "../../src/common/canonical/pattern.ts";
-import type {
-  ChangeTypes,
-  DeclaredTypes,
-  KeyPage,
-  RestoreDirectory,
-  Snapshot,
-} from "../../src/coordinator/kernel/directory/messages.ts";
+import type { KeyPage, RestoreDirectory, Snapshot } from "../../src/coordinator/kernel/directory/messages.ts";
+import type { ChangeTypes, DeclaredTypes } from "../../src/coordinator/capabilities/types/messages.ts";
 import type { ChangeIdentities } from "../../src/coordinator/capabilities/identities/messages.ts";
 import { limitTable, type LimitName } from "../../src/common/limits.ts";
 import {

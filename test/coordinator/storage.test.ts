@@ -646,7 +646,6 @@ const proofs: Record<string, Proof> = {
     "test/coordinator/capabilities/identities/workerd/identities.test.ts",
     "the identities have a limit in bytes",
   ),
-  "DirectoryStore.#types": typeSet,
   "DirectoryStore.#settings": "after work",
   // Isolates
   deployments: "made once",

@@ -12,6 +12,7 @@ import { reports } from "./reports/index.ts";
 import { scrub } from "./scrub/index.ts";
 import { slots } from "./slots/index.ts";
 import { status } from "./status/index.ts";
+import { types } from "./types/index.ts";
 import { waiting } from "./waiting/index.ts";
 
 /** Their order is that of their hooks. */
@@ -26,6 +27,7 @@ export const capabilities = [
   waiting,
   slots,
   identities,
+  types,
 ] as const satisfies readonly Capability[];
 
 interface HalfOf {

@@ -1,5 +1,6 @@
 import { asc, eq, getTableColumns, gt, sql } from "drizzle-orm";
-import type { Cell, MintedKey, TypeSet } from "../kernel/directory/messages.ts";
+import type { Cell, MintedKey } from "../kernel/directory/messages.ts";
+import type { TypeSet } from "../capabilities/types/messages.ts";
 import type { GrowthCopy } from "../capabilities/growth/messages.ts";
 import type { HistoryPoint } from "../kernel/messages.ts";
 import type { OperationSet } from "../capabilities/operations/operations.ts";

@@ -1,6 +1,6 @@
 /** What must be true at the end of every row. */
 import { expect } from "vitest";
-import type { TypeSet } from "../../../src/coordinator/kernel/directory/messages.ts";
+import type { TypeSet } from "../../../src/coordinator/capabilities/types/messages.ts";
 import { HOLDS } from "../../support/holds.ts";
 import { UNFINISHED } from "../../support/leases.ts";
 import { env } from "../../support/workerd/api.ts";

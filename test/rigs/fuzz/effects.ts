@@ -1,6 +1,6 @@
 /** The rows that a successful request may change, and the audit entries of these changes. */
 import type { AuditAction } from "../../../src/coordinator/capabilities/audit/audit.ts";
-import type { DeclaredTypes } from "../../../src/coordinator/kernel/directory/messages.ts";
+import type { DeclaredTypes } from "../../../src/coordinator/capabilities/types/messages.ts";
 import { isSameType, Types, type TypeEntry } from "../../../src/common/types/types.ts";
 import type { RouteId } from "../../../src/coordinator/api/contract.ts";
 import { shipped } from "../../support/types.ts";

@@ -2206,16 +2206,16 @@ export const bugs: Record<string, Bug> = {
   "a reconciled directory trusts the marks that are left": one(
     "T6",
     ["I26"],
-    "src/coordinator/capabilities/loss/directory.ts",
-    "store.setTypes(store.types.entries.map((entry) => ({ ...entry, isInUse: true })));",
-    "store.setTypes(store.types.entries);",
+    "src/coordinator/capabilities/types/index.ts",
+    "typesIn(part).entries.map((entry) => ({ ...entry, isInUse: true })),",
+    "typesIn(part).entries,",
   ),
   "a reconciled directory does not get its types back": one(
     "T6",
     ["I26"],
-    "src/coordinator/capabilities/loss/directory.ts",
-    "if (page.types !== null && missing.types.length > 0) {",
-    "if (page.types === undefined) {",
+    "src/coordinator/capabilities/types/directory.ts",
+    "if (types.length > 0) setTypes(part, restored.entries);",
+    "",
   ),
 };
 

@@ -1,8 +1,5 @@
-import type {
-  DeclaredTypes,
-  KnownTypes,
-  Snapshot,
-} from "../../../src/coordinator/kernel/directory/messages.ts";
+import type { Snapshot } from "../../../src/coordinator/kernel/directory/messages.ts";
+import type { DeclaredTypes, KnownTypes } from "../../../src/coordinator/capabilities/types/messages.ts";
 import type { Op } from "../../../src/coordinator/kernel/messages.ts";
 import { ok, type Refusal, type Result } from "../../../src/coordinator/kernel/refusal.ts";
 import { documentOf, typesOf, type TypesDocument } from "../../../src/common/types/document.ts";

@@ -1,11 +1,13 @@
 import type {
-  DeclaredTypes,
   DirectoryReconciliation,
-  KnownTypes,
   MintedKey,
   Snapshot,
-  TypeSet,
 } from "../../../src/coordinator/kernel/directory/messages.ts";
+import type {
+  DeclaredTypes,
+  KnownTypes,
+  TypeSet,
+} from "../../../src/coordinator/capabilities/types/messages.ts";
 import {
   noIdentities,
   type IdentitySet,

@@ -1,4 +1,4 @@
-import type { TypeSet } from "../../../src/coordinator/kernel/directory/messages.ts";
+import type { TypeSet } from "../../../src/coordinator/capabilities/types/messages.ts";
 import { ok, type Result } from "../../../src/coordinator/kernel/refusal.ts";
 import * as kinds from "../../../src/coordinator/capabilities/index.ts";
 import type { Envelope } from "../../../src/coordinator/kernel/messages.ts";

@@ -1,5 +1,5 @@
 import type { CanonicalRule } from "../../../src/common/canonical/rule.ts";
-import type { KnownTypes } from "../../../src/coordinator/kernel/directory/messages.ts";
+import type { KnownTypes } from "../../../src/coordinator/capabilities/types/messages.ts";
 import type {
   ScrubBegin,
   ScrubKind,

@@ -1,4 +1,4 @@
-import type { DeclaredTypes } from "../../../src/coordinator/kernel/directory/messages.ts";
+import type { DeclaredTypes } from "../../../src/coordinator/capabilities/types/messages.ts";
 import type { BeginRequest, BucketKey } from "../../../src/coordinator/kernel/messages.ts";
 import { shardOf } from "../../../src/coordinator/kernel/placement.ts";
 import { opsOf } from "../../../src/coordinator/api/batch.ts";

@@ -8,18 +8,15 @@ import type { OperationSet } from "../operations/operations.ts";
 import { placementOf } from "../../kernel/placement.ts";
 import type { Ports } from "../../kernel/ports.ts";
 import { ok, type Result } from "../../kernel/refusal.ts";
-import { isSameType, Types } from "../../../common/types/types.ts";
 import type {
   Cell,
   DirectoryReconciliation,
   MintedKey,
   RestoreDirectory,
-  TypeSet,
 } from "../../kernel/directory/messages.ts";
-import type { DirectoryHooks } from "../../kernel/directory/hooks.ts";
+import type { DirectoryHooks, MissingRows } from "../../kernel/directory/hooks.ts";
 import type { HookLists } from "../../kernel/half.ts";
 import type { DirectoryStore } from "../../kernel/directory/store.ts";
-import { restoredTypes } from "../types/directory.ts";
 
 interface Needs {
   readonly ports: Pick<Ports, "clock" | "log">;
@@ -51,7 +48,7 @@ export class DirectoryReconciler {
     const isDeclared = await history.declare(page);
     if (page.dryRun || !history.isLost) {
       const isExamined = history.isLost || isDeclared;
-      return ok(this.#answer(isExamined ? this.#missingOf(page) : NOTHING));
+      return ok(this.#answer(isExamined ? this.#missingOf(page) : this.#nothing()));
     }
     const options = { weight: 2 * (page.cells.length + page.keys.length), evenIfStopped: true };
     const restored = await commits.submit("restore_directory", () => ok(this.#restore(page)), options);
@@ -70,19 +67,26 @@ export class DirectoryReconciler {
     return ok(this.#answer(missing));
   }
 
-  #answer({ cells, keys, revocations, types }: Missing): DirectoryReconciliation {
+  #answer({ cells, keys, revocations, others }: Missing): DirectoryReconciliation {
+    const told = Object.assign({}, ...others.map((rows) => rows.told)) as DirectoryReconciliation;
     return {
+      ...told,
       status: this.#part.history.status,
       cells: cells.map(({ cell }) => cell),
       keys: keys.length,
       revocations: revocations.length,
-      types,
     };
   }
 
+  #nothing(): Missing {
+    const others = this.#part.hooks.missing.map((missing) => missing(undefined));
+    return { cells: [], keys: [], revocations: [], others };
+  }
+
   /** Returns the copies that have more than the rows that are left. */
-  #missingOf({ cells, keys, types }: RestoreDirectory): Missing {
-    const { store } = this.#part;
+  #missingOf(page: RestoreDirectory): Missing {
+    const { store, hooks } = this.#part;
+    const { cells, keys } = page;
     const isNewer = (copy: Cell): boolean => {
       const own = store.cell(copy.cell);
       return own === undefined || copy.updatedAtMs > own.updatedAtMs || isRemoval(own, copy);
@@ -94,14 +98,14 @@ export class DirectoryReconciler {
       revocations: keys.filter(
         (copy) => copy.revokedAtMs !== null && (store.key(copy.keyId)?.revokedAtMs ?? null) === null,
       ),
-      types: types === null ? [] : differencesOf(store.types, restoredTypes(store.types, types)),
+      others: hooks.missing.map((missing) => missing(page)),
     };
   }
 
   #restore(page: RestoreDirectory): { missing: Missing; durable: (() => void) | undefined } {
     const { store } = this.#part;
     // Another call may have accepted the loss during the wait (M1).
-    if (!this.#part.history.isLost) return { missing: NOTHING, durable: undefined };
+    if (!this.#part.history.isLost) return { missing: this.#nothing(), durable: undefined };
     const missing = this.#missingOf(page);
     const { cells, keys, revocations } = missing;
     const hasPlacement = cells.length > 0 || page.isPlacementConfirmed;
@@ -116,11 +120,7 @@ export class DirectoryReconciler {
       const known = store.key(keyId);
       if (known?.revokedAtMs === null) store.putKey({ ...known, revokedAtMs });
     }
-    // D1 takes over only a set that is newer than its own.
-    store.raiseTo(Math.min(page.types?.position ?? 0, MAX_BELIEVED));
-    if (page.types !== null && missing.types.length > 0) {
-      store.setTypes(restoredTypes(store.types, page.types).entries);
-    }
+    for (const rows of missing.others) rows.restore();
     if (!page.isLast) return { missing, durable: undefined };
     this.#restoreGrowth(page.growth ?? null);
     this.#restoreOperations(page.operations ?? null);
@@ -135,9 +135,6 @@ export class DirectoryReconciler {
     });
     const durable = this.#accept(page.seen);
     for (const resumed of this.#part.hooks.resumed) resumed();
-    // Any type may have come into use after the copy was made (T6). The position is above all that were seen,
-    // so D1 takes this set over.
-    store.setTypes(store.types.entries.map((entry) => ({ ...entry, isInUse: true })));
     return { missing, durable };
   }
 
@@ -185,18 +182,6 @@ interface Missing {
   keys: MintedKey[];
   /** The keys whose revocation is missing. A key may be in both lists. */
   revocations: MintedKey[];
-  /** The names of the types that differ. */
-  types: string[];
-}
-
-const NOTHING: Missing = { cells: [], keys: [], revocations: [], types: [] };
-
-function differencesOf(before: TypeSet, after: TypeSet): string[] {
-  const [old, wanted] = [new Types(before.entries), new Types(after.entries)];
-  const changed = after.entries.filter((entry) => {
-    const own = old.named(entry.kind, entry.name);
-    return own === undefined || !isSameType(own, entry) || own.isInUse !== entry.isInUse;
-  });
-  const surplus = before.entries.filter(({ kind, name }) => wanted.named(kind, name) === undefined);
-  return [...new Set([...changed, ...surplus].map(({ name }) => name))];
+  /** What capabilities miss. */
+  others: MissingRows[];
 }

@@ -4,13 +4,12 @@ import { cellRemoved } from "../../capabilities/removal/cell-removed.ts";
 import { refused, type Refusal, type Result } from "../refusal.ts";
 import { shardsOf } from "../placement.ts";
 import { placementMismatch } from "../placement-guard.ts";
+import { guarded } from "../half.ts";
 import type { WritePoint } from "../write-points.ts";
 import type { DirectoryPart } from "./part.ts";
 
 /** The positions of what D1 has copies of, read before the message was sent. */
 interface CopiedPositions {
-  /** Of the set of types (T6). */
-  copiedAt?: number;
   /** Of the growth (G2). */
   growthCopiedAt?: number;
 }
@@ -53,18 +52,11 @@ export async function refusalOf(
 ): Promise<Refusal | undefined> {
   const refusal =
     part.history.refuse(message.seen, "a caller") ??
-    refuseOlderTypes(part, message) ??
+    guarded(part.hooks.guardCopies, message) ??
     refuseOlderGrowth(part, message) ??
     refusePlacement(part, message);
   if (part.history.isLost) await part.ports.sql.flush();
   return refusal;
-}
-
-/** D1 only gets sets that were durable here, so a set that is older than its copy is from before a loss. */
-function refuseOlderTypes(part: DirectoryPart, { copiedAt = 0 }: CopiedPositions): Refusal | undefined {
-  return copiedAt > part.store.types.position
-    ? part.history.refuseBehind("the copy of the types in D1")
-    : undefined;
 }
 
 /** D1 only gets growths that were durable here (G2). */
@@ -86,6 +78,11 @@ export function refusePlacement(part: DirectoryPart, { placement }: Envelope): R
 export function hasFewerShards(part: DirectoryPart, { placement }: Envelope): boolean {
   const kept = part.store.placement;
   return kept !== undefined && shardsOf(kept) < shardsOf(placement);
+}
+
+export async function durable<T>({ ports }: DirectoryPart, reply: Result<T>): Promise<Result<T>> {
+  await ports.sql.flush();
+  return reply;
 }
 
 export const pointOfRows = ({ history, store }: DirectoryPart): HistoryPoint | null =>

@@ -20,7 +20,6 @@ import {
   runningOperations,
 } from "../../capabilities/operations/directory.ts";
 import type { DirectoryCalls } from "../methods.ts";
-import { changeTypes, useTypes } from "../../capabilities/types/directory.ts";
 import { addHalves, withFields, type Halves } from "../half.ts";
 import type { Handlers, Method } from "../method.ts";
 import { directoryMethods } from "../methods.ts";
@@ -28,6 +27,7 @@ import { defineServed, type Checked, type Work } from "../serve.ts";
 import {
   cellUnknown,
   change,
+  durable,
   hasFewerShards,
   operate,
   pointOfRows,
@@ -104,11 +104,6 @@ export class Directory {
 
 export interface Directory extends DirectoryCalls {}
 
-async function durable<T>({ ports }: DirectoryPart, reply: Result<T>): Promise<Result<T>> {
-  await ports.sql.flush();
-  return reply;
-}
-
 /** What carries out the methods of a directory, after their checks. */
 function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
   return {
@@ -145,7 +140,6 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
         cells: store.cells(),
         revokedKeys: revoked.slice(0, maxRevokedKeys).map(({ keyId }) => keyId),
         revokedThroughMs: Math.max(store.revokedThroughMs, revoked[maxRevokedKeys]?.expiresAtMs ?? 0),
-        types: message.typesPosition === store.types.position ? null : store.types,
       };
       return ok(withFields<Snapshot, [SnapshotRequest]>(own, part.hooks.snapshot, message));
     },
@@ -237,10 +231,6 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
         });
         return ok(after);
       }),
-    /** Replaces the set of types, based on the one that the operator has read (T3). */
-    changeTypes: (message) => operate(part, "change_types", message, () => changeTypes(part, message)),
-    /** Marks types as in use (T2). Idempotent. */
-    useTypes: (message) => change(part, "use_types", message, () => useTypes(part.store, message)),
     /** Returns the growth that runs. Null: none. */
     growth: () => ok(part.store.growth),
     /** Starts to get more shards (G1). */
@@ -401,16 +391,6 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
           part.hooks.metrics,
         ),
       ),
-    /**
-     * Returns the set of types. A type in use never changes (T2), so what is left of these after a loss is
-     * still true. Nothing else is (T6).
-     */
-    types: async () => {
-      const { types } = part.store;
-      const { isLost } = part.history;
-      const entries = types.entries.filter(({ isInUse }) => isInUse || !isLost);
-      return durable(part, ok({ ...types, entries, isComplete: !isLost }));
-    },
     /** Returns whether a key is revoked, or may be (A1), according to the rows that are left. */
     isRevoked: async (message) => {
       const { keyId, expiresAtMs } = message;

@@ -1,11 +1,27 @@
 import type { HookLists } from "../half.ts";
-import type { Snapshot, SnapshotRequest } from "./messages.ts";
+import type { Refusal } from "../refusal.ts";
+import type { Envelope } from "../messages.ts";
+import type { DirectoryReconciliation, RestoreDirectory, Snapshot, SnapshotRequest } from "./messages.ts";
 import type { DirectoryMetrics } from "../metrics/messages.ts";
+
+/** What copies have more than the rows that are left after a loss (H8). */
+export interface MissingRows {
+  readonly told: Partial<DirectoryReconciliation>;
+  restore(): void;
+}
 
 /** What capabilities do in the directory besides their methods. */
 export interface DirectoryHooks {
+  /** Refuses a message if its sender has read a copy in D1 that is newer than what is stored here. */
+  guardCopies?(message: Envelope): Refusal | undefined;
   /** Adds fields to what requests need from the directory. */
   snapshot?(message: SnapshotRequest): Partial<Snapshot>;
+  /**
+   * Compares copies with the rows that are left (H8).
+   *
+   * @param copies - undefined: there is nothing to compare
+   */
+  missing?(copies: RestoreDirectory | undefined): MissingRows;
   /** Runs in the transaction that accepts a loss, with a position above all that were seen (H8). */
   resumed?(): void;
   /** Runs in the transaction that marks a cell as removed. */
@@ -14,7 +30,9 @@ export interface DirectoryHooks {
 }
 
 export const noDirectoryHooks = (): HookLists<DirectoryHooks> => ({
+  guardCopies: [],
   snapshot: [],
+  missing: [],
   resumed: [],
   cellRemoved: [],
   metrics: [],

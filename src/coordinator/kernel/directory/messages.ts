@@ -4,7 +4,6 @@ import type { OperationSet } from "../../capabilities/operations/operations.ts";
 import type { DeclaredLoss, Envelope, HistoryPoint, PartStatus } from "../messages.ts";
 import type { Placement } from "../placement.ts";
 import type { Role } from "../role.ts";
-import type { TypeEntry } from "../../../common/types/types.ts";
 
 // What the directory stores, and the messages to it.
 
@@ -49,53 +48,9 @@ export interface KeyChange extends OperatorCall {
   key: MintedKey;
 }
 
-/** The set of types that a deployment has declared (T1). */
-export interface DeclaredTypes {
-  /**
-   * The directory's position when the set was changed or a type came into use for the last time. It
-   * identifies this version of the set. 0: nothing was declared, so the shipped set applies.
-   */
-  position: number;
-  /**
-   * The position at which it was declared. Since then, types have only come into use, so a copy that is no
-   * older has the same entries. 0: nothing was declared.
-   */
-  declaredAt: number;
-  entries: readonly TypeEntry[];
-}
-
-/** A version of the set, as D1 keeps a copy of it (T6). */
-export type TypeSet = Pick<DeclaredTypes, "position" | "entries">;
-
-/** Lets a directory that has an older set than D1 notice that it went back (T6). */
-interface CopiedTypes {
-  /** The position of the set in D1, read before this message was sent. 0: there is none. */
-  copiedAt: number;
-}
-
-/** The set of types as a directory answers it that may have gone back in time. */
-export interface KnownTypes extends DeclaredTypes {
-  /** False after a loss: only types in use are listed, and some of them may be missing (T6). */
-  isComplete: boolean;
-}
-
-/** Replaces the set of types, if it still is the one that the operator has read (T3). */
-export interface ChangeTypes extends OperatorCall, CopiedTypes {
-  /** The position of that set. */
-  position: number;
-  entries: readonly TypeEntry[];
-}
-
-/** Marks types as in use, before the first begin with them (T2). */
-export interface UseTypes extends Envelope, CopiedTypes {
-  entries: readonly TypeEntry[];
-}
-
-export interface SnapshotRequest extends Envelope, Partial<CopiedTypes> {
+export interface SnapshotRequest extends Envelope {
   /** The position of the growth in D1, read before this message was sent (G2). */
   growthCopiedAt?: number;
-  /** The position of the set of types that the caller has. */
-  typesPosition?: number;
 }
 
 /** Everything that requests need from the directory. Each isolate keeps a copy. */
@@ -114,8 +69,6 @@ export interface Snapshot {
   revokedKeys: string[];
   /** Keys that expire no later may be revoked without being listed, so all of them are refused (A1). */
   revokedThroughMs: number;
-  /** Null: the caller has the current set. */
-  types: DeclaredTypes | null;
 }
 
 export type ListedKey = MintedKey & { position: number };
@@ -139,8 +92,6 @@ export interface KeyPage {
 export interface RestoreDirectory extends OperatorCall {
   cells: Cell[];
   keys: MintedKey[];
-  /** Null: there is no copy, or it comes with another page. */
-  types: TypeSet | null;
   /** The growth in D1, which comes with the last page. Null or absent: there is no copy (G2). */
   growth?: GrowthCopy | null;
   /** The operations in D1, which come with the last page. Null or absent: there is no copy (A7). */
@@ -164,8 +115,6 @@ export interface DirectoryReconciliation {
   keys: number;
   /** The number of revocations that were missing. */
   revocations: number;
-  /** The names of types that were missing or different, or not marked as in use. */
-  types: string[];
 }
 
 /** Puts a format in force, whose parts have all been asked (M9). */

@@ -4,9 +4,7 @@ import type { Operation, OperationSet } from "../../capabilities/operations/oper
 import type { Placement } from "../placement.ts";
 import type { Sql, SqlValue } from "../ports.ts";
 import { sourceOrder } from "../../../common/source-order.ts";
-import { shippedTypes } from "../../../common/types/shipped.ts";
-import type { TypeEntry } from "../../../common/types/types.ts";
-import type { Cell, DeclaredTypes, ListedKey, MintedKey, RevokedKey } from "./messages.ts";
+import type { Cell, ListedKey, MintedKey, RevokedKey } from "./messages.ts";
 
 const CELL =
   "cell, name, address, location_hint AS locationHint, " +
@@ -25,9 +23,6 @@ interface KeyCounts {
   revokedKeys: number;
 }
 
-/** The set of a deployment that has declared none. */
-const SHIPPED: DeclaredTypes = { position: 0, declaredAt: 0, entries: shippedTypes.entries };
-
 /**
  * The SQL statements on the directory's tables. It makes no decisions. Every change of the placement, a cell,
  * a key, the types or the identities takes a position above all earlier ones (H1).
@@ -36,7 +31,6 @@ export class DirectoryStore {
   readonly #sql: Sql;
   #position: number;
   #storedPosition: number;
-  #types: DeclaredTypes | undefined;
   readonly #settings = new Map<string, Setting>();
   /** The numbers of keys at a position. Nothing but a change, which takes a new one, makes them wrong. */
   #keyCounts: (KeyCounts & { position: number }) | undefined;
@@ -132,34 +126,6 @@ export class DirectoryStore {
   #writeOperations(operations: readonly Operation[]): void {
     this.#position += 1;
     writeMeta(this.#sql, "operations", JSON.stringify({ position: this.#position, operations }));
-  }
-
-  get types(): DeclaredTypes {
-    return (this.#types ??= this.#readTypes());
-  }
-
-  #readTypes(): DeclaredTypes {
-    const kept = readMeta(this.#sql, "types");
-    return kept === undefined ? SHIPPED : (JSON.parse(String(kept)) as DeclaredTypes);
-  }
-
-  /** Stores a set that was declared. */
-  setTypes(entries: readonly TypeEntry[]): DeclaredTypes {
-    return this.#putTypes(entries, this.#position + 1);
-  }
-
-  /** Stores the set with more marks of types that are in use. */
-  markTypes(entries: readonly TypeEntry[]): DeclaredTypes {
-    return this.#putTypes(entries, this.types.declaredAt);
-  }
-
-  #putTypes(entries: readonly TypeEntry[], declaredAt: number): DeclaredTypes {
-    this.#position += 1;
-    // The transaction may fail, so what was written is read again.
-    this.#types = undefined;
-    const types = { position: this.#position, declaredAt, entries };
-    writeMeta(this.#sql, "types", JSON.stringify(types));
-    return types;
   }
 
   /**

@@ -4,7 +4,7 @@ import type {
   DeclaredTypes,
   KnownTypes,
   TypeSet,
-} from "../../../../src/coordinator/kernel/directory/messages.ts";
+} from "../../../../src/coordinator/capabilities/types/messages.ts";
 import { restoredTypes } from "../../../../src/coordinator/capabilities/types/directory.ts";
 import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
 import type { HistoryPoint } from "../../../../src/coordinator/kernel/messages.ts";

@@ -3,7 +3,7 @@ import type {
   ChangeTypes,
   DeclaredTypes,
   TypeSet,
-} from "../../../../src/coordinator/kernel/directory/messages.ts";
+} from "../../../../src/coordinator/capabilities/types/messages.ts";
 import type { BucketKey, LookupFound, Op } from "../../../../src/coordinator/kernel/messages.ts";
 import type { Refusal } from "../../../../src/coordinator/kernel/refusal.ts";
 import type { HoldRow } from "../../../../src/coordinator/kernel/shard/rows.ts";

@@ -1,5 +1,5 @@
 import type * as z from "zod";
-import type { DeclaredTypes } from "../../../kernel/directory/messages.ts";
+import type { DeclaredTypes } from "../messages.ts";
 import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 import { declarationOf, documentOf, entryText, typesOf } from "../../../../common/types/document.ts";
 import { planTypes, type TypesPlan } from "../../../../common/types/plan.ts";

@@ -1,5 +1,5 @@
 import { ask } from "../../../kernel/ask.ts";
-import type { DeclaredTypes, TypeSet } from "../../../kernel/directory/messages.ts";
+import type { DeclaredTypes, TypeSet } from "../messages.ts";
 import type { Limits } from "../../../../common/limits.ts";
 import type { Envelope } from "../../../kernel/messages.ts";
 import { ok, refused, type Refusal, type Result } from "../../../kernel/refusal.ts";

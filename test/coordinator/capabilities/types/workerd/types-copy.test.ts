@@ -5,7 +5,7 @@ import type {
   KnownTypes,
   TypeSet,
   UseTypes,
-} from "../../../../../src/coordinator/kernel/directory/messages.ts";
+} from "../../../../../src/coordinator/capabilities/types/messages.ts";
 import { defaultLimits } from "../../../../../src/common/limits.ts";
 import type { Envelope } from "../../../../../src/coordinator/kernel/messages.ts";
 import { placementOf } from "../../../../../src/coordinator/kernel/placement.ts";
