@@ -13,6 +13,7 @@ import { scrub } from "./scrub/index.ts";
 import { slots } from "./slots/index.ts";
 import { status } from "./status/index.ts";
 import { types } from "./types/index.ts";
+import { upgrade } from "./upgrade/index.ts";
 import { waiting } from "./waiting/index.ts";
 
 /** Their order is that of their hooks. */
@@ -28,6 +29,7 @@ export const capabilities = [
   slots,
   identities,
   types,
+  upgrade,
 ] as const satisfies readonly Capability[];
 
 interface HalfOf {

@@ -17,7 +17,6 @@ export interface AuditedActions {
   unfreeze_cell: true;
   mint_key: true;
   revoke_key: true;
-  finish_upgrade: true;
   erase_history: true;
 }
 

@@ -80,7 +80,6 @@ export const directoryMethods = {
   beginOperation: method<BeginOperation, Operation>("peer"),
   endOperation: method<EndOperation, null>("peer"),
   endRestore: method<EndRestore, null>("peer"),
-  raiseFormat: method<directory.RaiseFormat, null>("peer"),
   compare: method<messages.ComparePoints, null>("read"),
   snapshot: method<directory.SnapshotRequest, directory.Snapshot>("read"),
   addCell: method<directory.NewCell, directory.Cell>("peer"),

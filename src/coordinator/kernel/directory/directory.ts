@@ -343,27 +343,6 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
         });
         return ok(key);
       }),
-    /** Puts a format in force, for the caller to tell it to all parts (M9). Idempotent. */
-    raiseFormat: (message) => {
-      const { operator, raiseTo } = message;
-      return operate(part, "raise_format", message, () => {
-        const { speaks, format } = part.tables.stamp;
-        if (raiseTo > speaks)
-          return refused("FAILED_PRECONDITION", `the directory speaks format ${speaks}`, {
-            reason: "UPGRADE_BLOCKED",
-          });
-        if (raiseTo <= format) return ok(null);
-        part.tables.raise(raiseTo);
-        part.audit.append(operator, {
-          action: "finish_upgrade",
-          cell: null,
-          target: "format",
-          before: { format },
-          after: { format: raiseTo },
-        });
-        return ok(null);
-      });
-    },
     /**
      * Compares what ledgers have seen of this directory with its history (H2). Success confirms all points.
      */

@@ -116,8 +116,3 @@ export interface DirectoryReconciliation {
   /** The number of revocations that were missing. */
   revocations: number;
 }
-
-/** Puts a format in force, whose parts have all been asked (M9). */
-export interface RaiseFormat extends OperatorCall {
-  raiseTo: number;
-}
