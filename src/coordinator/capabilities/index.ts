@@ -5,6 +5,7 @@ import type { Envelope } from "../kernel/messages.ts";
 import * as kernel from "../kernel/methods.ts";
 import { audit } from "./audit/index.ts";
 import { identities } from "./identities/index.ts";
+import { operations } from "./operations/index.ts";
 import { records } from "./records/index.ts";
 import { removal } from "./removal/index.ts";
 import { renewals } from "./renewals/index.ts";
@@ -30,6 +31,7 @@ export const capabilities = [
   identities,
   types,
   upgrade,
+  operations,
 ] as const satisfies readonly Capability[];
 
 interface HalfOf {

@@ -3,8 +3,6 @@ import type * as growth from "../capabilities/growth/messages.ts";
 import type * as messages from "./messages.ts";
 import { method, peerMethod, type Calls } from "./method.ts";
 import type * as metrics from "./metrics/messages.ts";
-import type { BeginOperation, EndOperation, EndRestore } from "../capabilities/operations/messages.ts";
-import type { Operation, OperationSet } from "../capabilities/operations/operations.ts";
 import type { TransferParty } from "../capabilities/transfer/range.ts";
 import type * as transfers from "../capabilities/transfer/messages.ts";
 
@@ -76,10 +74,6 @@ export const directoryMethods = {
   confirmCut: method<growth.ConfirmCut, growth.Growth>("peer", { admits: true }),
   abortGrowth: method<growth.AbortGrowth, null>("peer"),
   finishGrowth: method<growth.FinishGrowth, null>("peer"),
-  operations: method<messages.Envelope, OperationSet>("read"),
-  beginOperation: method<BeginOperation, Operation>("peer"),
-  endOperation: method<EndOperation, null>("peer"),
-  endRestore: method<EndRestore, null>("peer"),
   compare: method<messages.ComparePoints, null>("read"),
   snapshot: method<directory.SnapshotRequest, directory.Snapshot>("read"),
   addCell: method<directory.NewCell, directory.Cell>("peer"),

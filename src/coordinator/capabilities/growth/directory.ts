@@ -11,7 +11,7 @@ import { operationRunning } from "../operations/messages.ts";
 import { inTheWayOf } from "../operations/operations.ts";
 import { MAX_SHARDS, placementOf, shardsOf } from "../../kernel/placement.ts";
 import { ok, refused, type Result } from "../../kernel/refusal.ts";
-import { runningOperations } from "../operations/directory.ts";
+import { operationsIn, runningOperations } from "../operations/directory.ts";
 import type { DirectoryStore } from "../../kernel/directory/store.ts";
 import type { AuditedStore } from "../../kernel/directory/audited.ts";
 
@@ -39,7 +39,7 @@ export function startGrowth(
   const { growth } = store;
   const from = shardsOf(store.placement ?? placement);
   if (growth?.to === shards && growth.phase === "copying") return ok(growth);
-  const other = inTheWayOf({ kind: "growth", id }, runningOperations(store));
+  const other = inTheWayOf({ kind: "growth", id }, runningOperations({ store }));
   if (other !== undefined) return operationRunning(other);
   if (store.placement === undefined)
     return refused("UNAVAILABLE", "no cell is registered yet; an operator must register the first one", {
@@ -82,7 +82,7 @@ export function orderCut(
   const { growth } = store;
   if (growth?.id !== id) return growthUnknown();
   if (growth.phase !== "copying") return ok(growth);
-  const reconciled = store.operations.operations.find(({ kind }) => kind === "reconciliation");
+  const reconciled = operationsIn({ store }).operations.find(({ kind }) => kind === "reconciliation");
   if (reconciled !== undefined) return operationRunning(reconciled);
   for (let shard = 0; shard < growth.from; shard += 1)
     if (!sources.some((source) => source.shard === shard && hasCopied(growth, source)))

@@ -4,7 +4,6 @@ import { abovePoints, MAX_BELIEVED, POSITION_MARGIN, type History } from "../../
 import type { GrowthCopy } from "../growth/messages.ts";
 import type { Limits } from "../../../common/limits.ts";
 import type { HistoryPoint } from "../../kernel/messages.ts";
-import type { OperationSet } from "../operations/operations.ts";
 import { placementOf } from "../../kernel/placement.ts";
 import type { Ports } from "../../kernel/ports.ts";
 import { ok, type Result } from "../../kernel/refusal.ts";
@@ -123,7 +122,6 @@ export class DirectoryReconciler {
     for (const rows of missing.others) rows.restore();
     if (!page.isLast) return { missing, durable: undefined };
     this.#restoreGrowth(page.growth ?? null);
-    this.#restoreOperations(page.operations ?? null);
     store.forgetKeys(this.#part.ports.clock.now(), this.#part.limits.maxKeys);
     // It needs no room (O3), because a directory that is lost hands out no entries.
     this.#part.audit.append(page.operator, {
@@ -153,15 +151,6 @@ export class DirectoryReconciler {
     store.setPlacement(placementOf(isCut ? growth.to : growth.from));
     if (isAborted) store.endGrowth();
     else store.setGrowth({ ...growth, phase: isCut ? "cut" : "copying" });
-  }
-
-  /** What has ended since either of them is settled later (A6). Whatever is missing only excludes nothing. */
-  #restoreOperations(copy: OperationSet | null): void {
-    const { store } = this.#part;
-    if (copy === null) return;
-    store.raiseTo(Math.min(copy.position, MAX_BELIEVED));
-    const own = new Set(store.operations.operations.map(({ id }) => id));
-    for (const operation of copy.operations) if (!own.has(operation.id)) store.putOperation(operation);
   }
 
   #accept(seenByCaller: HistoryPoint | undefined): () => void {

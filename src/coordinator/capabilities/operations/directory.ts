@@ -1,9 +1,9 @@
 import { operationRunning, type BeginOperation, type EndOperation, type EndRestore } from "./messages.ts";
-import { inTheWayOf, type Operation } from "./operations.ts";
+import { inTheWayOf, type Operation, type OperationSet } from "./operations.ts";
 import { MAX_SHARDS } from "../../kernel/placement.ts";
 import { ok, refused, type Result } from "../../kernel/refusal.ts";
-import type { DirectoryStore } from "../../kernel/directory/store.ts";
-import type { AuditedStore } from "../../kernel/directory/audited.ts";
+import type { DirectoryPart } from "../../kernel/directory/part.ts";
+import { MAX_BELIEVED } from "../../kernel/history.ts";
 
 declare module "../../kernel/audit-trail.ts" {
   interface AuditedActions {
@@ -14,8 +14,31 @@ declare module "../../kernel/audit-trail.ts" {
 
 // How the directory keeps the operations that run (A5, A6). Runs inside a transaction.
 
+type Stored = Pick<DirectoryPart, "store">;
+type Audited = Pick<DirectoryPart, "store" | "audit">;
+
+const NONE: OperationSet = { position: 0, operations: [] };
+
+/** The operations that run, without a growth. */
+export const operationsIn = ({ store }: Stored): OperationSet => store.setting("operations", NONE);
+
+const setOperations = ({ store }: Stored, operations: readonly Operation[]): OperationSet =>
+  store.putSetting("operations", { operations });
+
+/** Adds an operation, or replaces the one with its id. */
+function putOperation(part: Stored, operation: Omit<Operation, "position">): Operation {
+  const put = { ...operation, position: part.store.position + 1 };
+  setOperations(part, [...operationsWithout(part, put.id), put]);
+  return put;
+}
+
+const operationsWithout = (part: Stored, id: string): Operation[] =>
+  operationsIn(part).operations.filter((operation) => operation.id !== id);
+
 /** All operations that run, the growth included. */
-export const runningOperations = ({ growth, operations }: DirectoryStore): Operation[] => [
+export const runningOperations = (part: Stored): Operation[] => runningIn(part, part.store.growth);
+
+const runningIn = (part: Stored, growth: DirectoryPart["store"]["growth"]): Operation[] => [
   ...(growth === null
     ? []
     : [
@@ -28,7 +51,7 @@ export const runningOperations = ({ growth, operations }: DirectoryStore): Opera
           position: growth.position,
         },
       ]),
-  ...operations.operations,
+  ...operationsIn(part).operations,
 ];
 
 /**
@@ -36,22 +59,22 @@ export const runningOperations = ({ growth, operations }: DirectoryStore): Opera
  * that an end that was asked for before ends nothing (A6). A restore goes on as it was begun.
  */
 export function beginOperation(
-  { store, audit }: AuditedStore,
+  part: Audited,
   { operation, operator }: BeginOperation,
   startedAtMs: number,
 ): Result<Operation> {
   // So there is at most one row for each shard, beside that of a restore.
   if (operation.kind === "reconciliation" && !isShard(operation.id))
     return refused("INVALID_ARGUMENT", `there is no ${operation.id}`);
-  const other = inTheWayOf(operation, runningOperations(store));
+  const other = inTheWayOf(operation, runningOperations(part));
   if (other !== undefined) return operationRunning(other);
   if (operation.kind === "restore") {
-    const known = store.operations.operations.find(
+    const known = operationsIn(part).operations.find(
       ({ id, kind }) => id === operation.id && kind === "restore",
     );
     if (known !== undefined) return ok(known);
-    if (audit.refusal !== undefined) return { ok: false, refusal: audit.refusal };
-    audit.append(operator, {
+    if (part.audit.refusal !== undefined) return { ok: false, refusal: part.audit.refusal };
+    part.audit.append(operator, {
       action: "start_restore",
       cell: null,
       target: operation.id,
@@ -59,7 +82,7 @@ export function beginOperation(
       after: { about: operation.about },
     });
   }
-  return ok(store.putOperation({ ...operation, startedAtMs, startedBy: operator.keyId }));
+  return ok(putOperation(part, { ...operation, startedAtMs, startedBy: operator.keyId }));
 }
 
 function isShard(id: string): boolean {
@@ -68,19 +91,19 @@ function isShard(id: string): boolean {
 }
 
 /** Ends an operation, unless it has begun again since its part was asked. Idempotent. */
-export function endOperation(store: DirectoryStore, { operation: ended }: EndOperation): Result<null> {
-  const running = store.operations.operations.find(({ id }) => id === ended.id);
-  if (running?.position === ended.position) store.dropOperation(ended.id);
+export function endOperation(part: Stored, { operation: ended }: EndOperation): Result<null> {
+  const running = operationsIn(part).operations.find(({ id }) => id === ended.id);
+  if (running?.position === ended.position) setOperations(part, operationsWithout(part, ended.id));
   return ok(null);
 }
 
 /** Ends a restore. Idempotent. */
-export function endRestore({ store, audit }: AuditedStore, { id, operator }: EndRestore): Result<null> {
-  const named = runningOperations(store).filter((operation) => operation.id === id);
+export function endRestore(part: Audited, { id, operator }: EndRestore): Result<null> {
+  const named = runningOperations(part).filter((operation) => operation.id === id);
   const running = named.find(({ kind }) => kind === "restore");
   if (running === undefined) return named[0] === undefined ? ok(null) : operationRunning(named[0]);
-  store.dropOperation(id);
-  audit.append(operator, {
+  setOperations(part, operationsWithout(part, id));
+  part.audit.append(operator, {
     action: "end_restore",
     cell: null,
     target: id,
@@ -88,4 +111,11 @@ export function endRestore({ store, audit }: AuditedStore, { id, operator }: End
     after: null,
   });
   return ok(null);
+}
+
+/** What has ended since either of them is settled later (A6). Whatever is missing only excludes nothing. */
+export function restoreOperations(part: Stored, copy: OperationSet): void {
+  part.store.raiseTo(Math.min(copy.position, MAX_BELIEVED));
+  const own = new Set(operationsIn(part).operations.map(({ id }) => id));
+  for (const operation of copy.operations) if (!own.has(operation.id)) putOperation(part, operation);
 }

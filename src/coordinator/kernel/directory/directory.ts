@@ -13,12 +13,6 @@ import {
   startGrowth,
 } from "../../capabilities/growth/directory.ts";
 import type { Cell, MintedKey, Snapshot, SnapshotRequest } from "./messages.ts";
-import {
-  beginOperation,
-  endOperation,
-  endRestore,
-  runningOperations,
-} from "../../capabilities/operations/directory.ts";
 import type { DirectoryCalls } from "../methods.ts";
 import { addHalves, withFields, type Halves } from "../half.ts";
 import type { Handlers, Method } from "../method.ts";
@@ -258,17 +252,6 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
     /** Ends a growth that all shards have carried out. Idempotent. */
     finishGrowth: (message) =>
       change(part, "finish_growth", message, () => finishGrowth(part.store, message)),
-    /** Returns the operations that run, and how far the directory is with them. */
-    operations: () =>
-      ok({ position: part.store.operations.position, operations: runningOperations(part.store) }),
-    /** Begins an operation, unless another one is in its way (A5). Idempotent. */
-    beginOperation: (message) =>
-      change(part, "begin_operation", message, () => beginOperation(part, message, part.ports.clock.now())),
-    /** Ends an operation of which its part says that it has ended (A6). Idempotent. */
-    endOperation: (message) =>
-      change(part, "end_operation", message, () => endOperation(part.store, message)),
-    /** Ends a restore, because the operator says so. Idempotent. */
-    endRestore: (message) => operate(part, "end_operation", message, () => endRestore(part, message)),
     /** Stores what describes a minted key, without the key itself. */
     recordKey: (message) =>
       operate(part, "record_key", message, () => {

@@ -1,6 +1,5 @@
 import type { Growth, GrowthCopy } from "../../capabilities/growth/messages.ts";
 import type { OperatorCall } from "../messages.ts";
-import type { OperationSet } from "../../capabilities/operations/operations.ts";
 import type { DeclaredLoss, Envelope, HistoryPoint, PartStatus } from "../messages.ts";
 import type { Placement } from "../placement.ts";
 import type { Role } from "../role.ts";
@@ -94,8 +93,6 @@ export interface RestoreDirectory extends OperatorCall {
   keys: MintedKey[];
   /** The growth in D1, which comes with the last page. Null or absent: there is no copy (G2). */
   growth?: GrowthCopy | null;
-  /** The operations in D1, which come with the last page. Null or absent: there is no copy (A7). */
-  operations?: OperationSet | null;
   /** True for the last page. With it, the loss is accepted. */
   isLast: boolean;
   /** If true, nothing is changed. */

@@ -1,6 +1,5 @@
 import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
 import type { Growth } from "../../capabilities/growth/messages.ts";
-import type { Operation, OperationSet } from "../../capabilities/operations/operations.ts";
 import type { Placement } from "../placement.ts";
 import type { Sql, SqlValue } from "../ports.ts";
 import { sourceOrder } from "../../../common/source-order.ts";
@@ -100,32 +99,6 @@ export class DirectoryStore {
   endGrowth(): void {
     this.#position += 1;
     writeMeta(this.#sql, "growth", JSON.stringify({ position: this.#position, growth: null }));
-  }
-
-  /** The operations that run, without a growth. */
-  get operations(): OperationSet {
-    const kept = readMeta(this.#sql, "operations");
-    return kept === undefined ? { position: 0, operations: [] } : (JSON.parse(String(kept)) as never);
-  }
-
-  /** Adds an operation, or replaces the one with its id. */
-  putOperation(operation: Omit<Operation, "position">): Operation {
-    const put = { ...operation, position: this.#position + 1 };
-    this.#writeOperations([...this.#operationsWithout(put.id), put]);
-    return put;
-  }
-
-  dropOperation(id: string): void {
-    this.#writeOperations(this.#operationsWithout(id));
-  }
-
-  #operationsWithout(id: string): Operation[] {
-    return this.operations.operations.filter((operation) => operation.id !== id);
-  }
-
-  #writeOperations(operations: readonly Operation[]): void {
-    this.#position += 1;
-    writeMeta(this.#sql, "operations", JSON.stringify({ position: this.#position, operations }));
   }
 
   /**
