@@ -622,11 +622,11 @@ const proofs: Record<string, Proof> = {
     "[O3] without room for its entry, a change is refused, and calls of cells are not",
   ),
   "minted_key: revoked": at(
-    "test/coordinator/kernel/directory/directory.test.ts",
+    "test/coordinator/capabilities/keys/directory.test.ts",
     "[M6] [A1] unexpired revoked keys are limited; correcting one needs no room",
   ),
   minted_key: at(
-    "test/coordinator/kernel/directory/directory.test.ts",
+    "test/coordinator/capabilities/keys/directory.test.ts",
     "[M6] [A1] keys are limited; expired ones make room, first those that were never revoked",
   ),
   verification_slot: at(
@@ -658,7 +658,7 @@ const proofs: Record<string, Proof> = {
   patterns: typeSet,
   "Components.#schemas": "made once",
   "DirectoryCopy.#copy": at(
-    "test/coordinator/kernel/directory/directory.test.ts",
+    "test/coordinator/capabilities/keys/directory.test.ts",
     "[A1] [M6] a snapshot lists the revoked keys that expire last, and tells what it left out",
   ),
   "DirectoryCopy.#refresh": "after work",

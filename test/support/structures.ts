@@ -42,6 +42,7 @@ const PASSED = new Set([
   "Config",
   "CronRun",
   "Envelope",
+  "HookLists",
   "ScrapedDeployment",
 ]);
 

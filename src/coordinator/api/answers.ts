@@ -1,6 +1,7 @@
 import type * as z from "zod";
 import type { Principal } from "../auth/principal.ts";
-import type { Cell, MintedKey } from "../kernel/directory/messages.ts";
+import type { Cell } from "../kernel/directory/messages.ts";
+import type { MintedKey } from "../capabilities/keys/messages.ts";
 import type { CellStatus, Change, ClaimRecord, Lease, Op, OpKind, Period } from "../kernel/messages.ts";
 import { idleMsOf } from "../kernel/ledger/idle-time.ts";
 import type { ReportedStatus, RunTimes } from "../capabilities/status/status.ts";

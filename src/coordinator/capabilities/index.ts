@@ -5,6 +5,7 @@ import type { Envelope } from "../kernel/messages.ts";
 import * as kernel from "../kernel/methods.ts";
 import { audit } from "./audit/index.ts";
 import { identities } from "./identities/index.ts";
+import { keys } from "./keys/index.ts";
 import { operations } from "./operations/index.ts";
 import { records } from "./records/index.ts";
 import { removal } from "./removal/index.ts";
@@ -28,6 +29,7 @@ export const capabilities = [
   removal,
   waiting,
   slots,
+  keys,
   identities,
   types,
   upgrade,

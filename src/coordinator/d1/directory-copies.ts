@@ -1,5 +1,6 @@
 import { asc, eq, getTableColumns, gt, sql } from "drizzle-orm";
-import type { Cell, MintedKey } from "../kernel/directory/messages.ts";
+import type { Cell } from "../kernel/directory/messages.ts";
+import type { MintedKey } from "../capabilities/keys/messages.ts";
 import type { TypeSet } from "../capabilities/types/messages.ts";
 import type { GrowthCopy } from "../capabilities/growth/messages.ts";
 import type { HistoryPoint } from "../kernel/messages.ts";

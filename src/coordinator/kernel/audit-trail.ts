@@ -15,8 +15,6 @@ export interface AuditedActions {
   drain_cell: true;
   undrain_cell: true;
   unfreeze_cell: true;
-  mint_key: true;
-  revoke_key: true;
   erase_history: true;
 }
 

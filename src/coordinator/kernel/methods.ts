@@ -79,14 +79,8 @@ export const directoryMethods = {
   addCell: method<directory.NewCell, directory.Cell>("peer"),
   changeCell: method<directory.CellChange, directory.Cell>("peer"),
   removeCell: method<directory.RemovedCell, directory.Cell>("peer"),
-  recordKey: method<directory.KeyChange, directory.MintedKey>("peer"),
-  keyToRevoke: method<messages.Envelope & { keyId: string }, directory.MintedKey | null>("read"),
-  listKeys: method<messages.Envelope & { afterPosition: number; limit: number }, directory.KeyPage>("read"),
-  revokeKey: method<directory.KeyChange, directory.MintedKey>("peer"),
-  revokedKeysOf: method<directory.ListRevokedKeys, directory.RevokedKey[]>("read"),
   part: method<messages.Envelope, messages.PartStatus>("always"),
   metrics: method<messages.Envelope, metrics.DirectoryMetrics>("always"),
-  isRevoked: method<messages.Envelope & directory.RevokedKey, boolean>("always"),
   reconcile: method<directory.RestoreDirectory, directory.DirectoryReconciliation>("always"),
 };
 

@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { MintedKey } from "../../../src/coordinator/kernel/directory/messages.ts";
+import type { MintedKey } from "../../../src/coordinator/capabilities/keys/messages.ts";
 import type { DeclaredTypes, TypeSet } from "../../../src/coordinator/capabilities/types/messages.ts";
 import { runCron, type CronReport } from "../../../src/coordinator/cron/cron.ts";
 import { Database } from "../../../src/coordinator/d1/database.ts";

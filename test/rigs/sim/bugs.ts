@@ -1462,7 +1462,7 @@ export const bugs: Record<string, Bug> = {
   "a reconciled directory gets no revocations back": one(
     "H8",
     ["I26"],
-    "src/coordinator/capabilities/loss/directory.ts",
+    "src/coordinator/capabilities/keys/directory.ts",
     "for (const { keyId, revokedAtMs } of revocations) {",
     "for (const { keyId, revokedAtMs } of revocations.slice(0, 0)) {",
   ),

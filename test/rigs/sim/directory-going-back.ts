@@ -1,8 +1,8 @@
 import type {
   DirectoryReconciliation,
-  MintedKey,
   Snapshot,
 } from "../../../src/coordinator/kernel/directory/messages.ts";
+import type { MintedKey } from "../../../src/coordinator/capabilities/keys/messages.ts";
 import type {
   DeclaredTypes,
   KnownTypes,

@@ -1,7 +1,8 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { readdirSync, readFileSync } from "node:fs";
 import type { AuditAction } from "../../../src/coordinator/capabilities/audit/audit.ts";
-import type { Cell, MintedKey } from "../../../src/coordinator/kernel/directory/messages.ts";
+import type { Cell } from "../../../src/coordinator/kernel/directory/messages.ts";
+import type { MintedKey } from "../../../src/coordinator/capabilities/keys/messages.ts";
 import type { TypeSet } from "../../../src/coordinator/capabilities/types/messages.ts";
 import type { Growth, GrowthProgress } from "../../../src/coordinator/capabilities/growth/messages.ts";
 import { limitVariable, type LimitName, type Limits } from "../../../src/common/limits.ts";

@@ -2,24 +2,17 @@ import type { AuditTrail } from "../../kernel/audit-trail.ts";
 import type { GroupCommit } from "../../kernel/group-commit.ts";
 import { abovePoints, MAX_BELIEVED, POSITION_MARGIN, type History } from "../../kernel/history.ts";
 import type { GrowthCopy } from "../growth/messages.ts";
-import type { Limits } from "../../../common/limits.ts";
 import type { HistoryPoint } from "../../kernel/messages.ts";
 import { placementOf } from "../../kernel/placement.ts";
 import type { Ports } from "../../kernel/ports.ts";
 import { ok, type Result } from "../../kernel/refusal.ts";
-import type {
-  Cell,
-  DirectoryReconciliation,
-  MintedKey,
-  RestoreDirectory,
-} from "../../kernel/directory/messages.ts";
+import type { Cell, DirectoryReconciliation, RestoreDirectory } from "../../kernel/directory/messages.ts";
 import type { DirectoryHooks, MissingRows } from "../../kernel/directory/hooks.ts";
 import type { HookLists } from "../../kernel/half.ts";
 import type { DirectoryStore } from "../../kernel/directory/store.ts";
 
 interface Needs {
-  readonly ports: Pick<Ports, "clock" | "log">;
-  readonly limits: Limits;
+  readonly ports: Pick<Ports, "log">;
   readonly store: DirectoryStore;
   readonly history: History;
   readonly commits: GroupCommit;
@@ -66,37 +59,29 @@ export class DirectoryReconciler {
     return ok(this.#answer(missing));
   }
 
-  #answer({ cells, keys, revocations, others }: Missing): DirectoryReconciliation {
+  #answer({ cells, others }: Missing): DirectoryReconciliation {
     const told = Object.assign({}, ...others.map((rows) => rows.told)) as DirectoryReconciliation;
     return {
       ...told,
       status: this.#part.history.status,
       cells: cells.map(({ cell }) => cell),
-      keys: keys.length,
-      revocations: revocations.length,
     };
   }
 
   #nothing(): Missing {
     const others = this.#part.hooks.missing.map((missing) => missing(undefined));
-    return { cells: [], keys: [], revocations: [], others };
+    return { cells: [], others };
   }
 
   /** Returns the copies that have more than the rows that are left. */
   #missingOf(page: RestoreDirectory): Missing {
     const { store, hooks } = this.#part;
-    const { cells, keys } = page;
     const isNewer = (copy: Cell): boolean => {
       const own = store.cell(copy.cell);
       return own === undefined || copy.updatedAtMs > own.updatedAtMs || isRemoval(own, copy);
     };
-    const isKnown = ({ keyId }: MintedKey): boolean => store.key(keyId) !== undefined;
     return {
-      cells: cells.filter(isNewer),
-      keys: keys.filter((copy) => !isKnown(copy)),
-      revocations: keys.filter(
-        (copy) => copy.revokedAtMs !== null && (store.key(copy.keyId)?.revokedAtMs ?? null) === null,
-      ),
+      cells: page.cells.filter(isNewer),
       others: hooks.missing.map((missing) => missing(page)),
     };
   }
@@ -106,7 +91,7 @@ export class DirectoryReconciler {
     // Another call may have accepted the loss during the wait (M1).
     if (!this.#part.history.isLost) return { missing: this.#nothing(), durable: undefined };
     const missing = this.#missingOf(page);
-    const { cells, keys, revocations } = missing;
+    const { cells } = missing;
     const hasPlacement = cells.length > 0 || page.isPlacementConfirmed;
     if (hasPlacement && store.placement === undefined) store.setPlacement(page.placement);
     for (const copy of cells) {
@@ -114,15 +99,9 @@ export class DirectoryReconciler {
       const isOlder = own !== undefined && copy.updatedAtMs <= own.updatedAtMs;
       store.putCell(isOlder ? { ...own, removedAtMs: copy.removedAtMs } : copy);
     }
-    for (const copy of keys) store.putKey(copy);
-    for (const { keyId, revokedAtMs } of revocations) {
-      const known = store.key(keyId);
-      if (known?.revokedAtMs === null) store.putKey({ ...known, revokedAtMs });
-    }
     for (const rows of missing.others) rows.restore();
     if (!page.isLast) return { missing, durable: undefined };
     this.#restoreGrowth(page.growth ?? null);
-    store.forgetKeys(this.#part.ports.clock.now(), this.#part.limits.maxKeys);
     // It needs no room (O3), because a directory that is lost hands out no entries.
     this.#part.audit.append(page.operator, {
       action: "reconcile_part",
@@ -168,9 +147,6 @@ const isRemoval = (own: Cell, copy: Cell): boolean => own.removedAtMs === null &
 
 interface Missing {
   cells: Cell[];
-  keys: MintedKey[];
-  /** The keys whose revocation is missing. A key may be in both lists. */
-  revocations: MintedKey[];
   /** What capabilities miss. */
   others: MissingRows[];
 }

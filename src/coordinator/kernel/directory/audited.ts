@@ -1,6 +1,6 @@
-import type { AuditState, AuditTrail } from "../audit-trail.ts";
-import type { Cell, MintedKey } from "./messages.ts";
-import type { DirectoryStore } from "./store.ts";
+import type { AuditState, AuditTrail } from "../../kernel/audit-trail.ts";
+import type { Cell } from "../../kernel/directory/messages.ts";
+import type { DirectoryStore } from "../../kernel/directory/store.ts";
 
 /** For changes that have an audit entry. */
 export interface AuditedStore {
@@ -14,12 +14,4 @@ export const cellState = ({ name, address, locationHint }: Cell): AuditState => 
   name,
   address,
   location_hint: locationHint,
-});
-
-export const keyState = ({ role, cell, note, expiresAtMs, revokedAtMs }: MintedKey): AuditState => ({
-  role,
-  cell_id: cell,
-  note,
-  expires_at_ms: expiresAtMs,
-  is_revoked: revokedAtMs !== null,
 });

@@ -4,7 +4,7 @@ import type { Envelope, Told } from "../messages.ts";
 import type { Tables } from "../tables.ts";
 import type { Ports } from "../ports.ts";
 import { changedMeanwhile, ok, refused, type Refusal, type Result } from "../refusal.ts";
-import { cellState, keyState } from "./audited.ts";
+import { cellState } from "./audited.ts";
 import {
   abortGrowth,
   confirmCut,
@@ -12,7 +12,7 @@ import {
   orderCut,
   startGrowth,
 } from "../../capabilities/growth/directory.ts";
-import type { Cell, MintedKey, Snapshot, SnapshotRequest } from "./messages.ts";
+import type { Cell, Snapshot, SnapshotRequest } from "./messages.ts";
 import type { DirectoryCalls } from "../methods.ts";
 import { addHalves, withFields, type Halves } from "../half.ts";
 import type { Handlers, Method } from "../method.ts";
@@ -27,7 +27,6 @@ import {
   pointOfRows,
   refusalOf,
   refusePlacement,
-  refuseWithoutCell,
 } from "./checks.ts";
 import type { DirectoryMetrics } from "../metrics/messages.ts";
 import type { DirectoryHooks } from "./hooks.ts";
@@ -121,19 +120,13 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
       return ok({ placement, growth });
     },
     snapshot: (message) => {
-      // No clock determines which keys are left out: a clock that is ahead for some time would let revoked
-      // keys in (A1).
-      const { limits, store } = part;
-      const { maxRevokedKeys } = limits;
-      const revoked = store.revokedKeys(maxRevokedKeys + 1);
+      const { store } = part;
       const own: Partial<Snapshot> = {
         placement: store.placement ?? message.placement,
         growth: store.growth,
         point: pointOfRows(part),
         isPlaced: store.placement !== undefined,
         cells: store.cells(),
-        revokedKeys: revoked.slice(0, maxRevokedKeys).map(({ keyId }) => keyId),
-        revokedThroughMs: Math.max(store.revokedThroughMs, revoked[maxRevokedKeys]?.expiresAtMs ?? 0),
       };
       return ok(withFields<Snapshot, [SnapshotRequest]>(own, part.hooks.snapshot, message));
     },
@@ -252,80 +245,6 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
     /** Ends a growth that all shards have carried out. Idempotent. */
     finishGrowth: (message) =>
       change(part, "finish_growth", message, () => finishGrowth(part.store, message)),
-    /** Stores what describes a minted key, without the key itself. */
-    recordKey: (message) =>
-      operate(part, "record_key", message, () => {
-        const { key } = message;
-        const unfit = key.cell === null ? undefined : refuseWithoutCell(part, key.cell);
-        if (unfit !== undefined) return { ok: false, refusal: unfit };
-        // The message may arrive twice, and the key may be revoked in between.
-        const stored = part.store.key(key.keyId);
-        if (stored !== undefined) return ok(stored);
-        const full = refuseIfNoRoom(part);
-        if (full !== undefined) return { ok: false, refusal: full };
-        putKey(part, key);
-        part.audit.append(message.operator, {
-          action: "mint_key",
-          cell: key.cell,
-          target: key.keyId,
-          before: null,
-          after: keyState(key),
-        });
-        return ok(key);
-      }),
-    /**
-     * Returns the stored description of a key that is to be revoked, or null for a key that was minted
-     * elsewhere. Refuses if there is no room for one more revoked key, or for the audit entry (O3), before
-     * the revocation is acknowledged anywhere.
-     */
-    keyToRevoke: (message) => {
-      const key = part.store.key(message.keyId) ?? null;
-      const full =
-        part.audit.refusal ?? refuseIfFull(part, key) ?? (key === null ? refuseIfNoRoom(part) : undefined);
-      return full === undefined ? ok(key) : { ok: false, refusal: full };
-    },
-    /**
-     * Lists keys in the order of their last changes, oldest first, because only this order can be continued
-     * with a position.
-     */
-    listKeys: (message) => {
-      const rows = part.store.keysAfter(message.afterPosition, message.limit + 1);
-      return ok({
-        point: pointOfRows(part),
-        keys: rows.slice(0, message.limit),
-        more: rows.length > message.limit,
-      });
-    },
-    revokedKeysOf: (message) => ok(part.store.revokedKeysOf(message.cell, message.limit)),
-    /**
-     * Revokes a key. Idempotent. `key` describes the key, so that a key that was minted elsewhere can also be
-     * revoked.
-     */
-    revokeKey: (message) =>
-      operate(part, "revoke_key", message, () => {
-        const known = part.store.key(message.key.keyId);
-        const stored = known ?? message.key;
-        // For a key that was minted elsewhere, the cell is only what the caller says, so a later call may
-        // correct it.
-        if (stored.revokedAtMs !== null && stored.cell === message.key.cell) return ok(stored);
-        const full = refuseIfFull(part, stored) ?? (known ? undefined : refuseIfNoRoom(part));
-        if (full !== undefined) return { ok: false, refusal: full };
-        const key = {
-          ...stored,
-          role: message.key.role,
-          cell: message.key.cell,
-          revokedAtMs: stored.revokedAtMs ?? part.ports.clock.now(),
-        };
-        putKey(part, key);
-        part.audit.append(message.operator, {
-          action: "revoke_key",
-          cell: key.cell,
-          target: key.keyId,
-          before: known === undefined ? null : keyState(known),
-          after: keyState(key),
-        });
-        return ok(key);
-      }),
     /**
      * Compares what ledgers have seen of this directory with its history (H2). Success confirms all points.
      */
@@ -348,17 +267,10 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
             sizeBytes: part.ports.sql.sizeBytes(),
             waitingWrites: part.commits.waiting,
             cells: countCells(part),
-            ...part.store.countAllKeys(),
           },
           part.hooks.metrics,
         ),
       ),
-    /** Returns whether a key is revoked, or may be (A1), according to the rows that are left. */
-    isRevoked: async (message) => {
-      const { keyId, expiresAtMs } = message;
-      const isListed = (part.store.key(keyId)?.revokedAtMs ?? null) !== null;
-      return durable(part, ok(isListed || expiresAtMs <= part.store.revokedThroughMs));
-    },
     /** Takes over what copies of the lost rows still have, and accepts the loss (H8). */
     reconcile: (message) => part.reconciler.reconcile(message),
   };
@@ -383,33 +295,6 @@ function refuseOneMoreCell(part: DirectoryPart): Refusal | undefined {
     `${maxCellIds} cells were registered, removed ones included, which is the limit ` +
       "(LEASEHOLD_MAX_CELL_IDS)",
   ).refusal;
-}
-
-/** Returns why one more revoked key has no room. A key that is already revoked needs no room. */
-function refuseIfFull(part: DirectoryPart, key: MintedKey | null): Refusal | undefined {
-  if (key !== null && key.revokedAtMs !== null) return undefined;
-  const revoked = part.store.countRevokedKeys(part.ports.clock.now());
-  if (revoked < part.limits.maxRevokedKeys) return undefined;
-  return refused(
-    "RESOURCE_EXHAUSTED",
-    `${part.limits.maxRevokedKeys} revoked keys have not expired yet, which is the limit; ` +
-      "rotate the signing secret",
-  ).refusal;
-}
-
-/** Returns why one more key has no room. Expired keys can be forgotten, so they take no room. */
-function refuseIfNoRoom(part: DirectoryPart): Refusal | undefined {
-  const { maxKeys } = part.limits;
-  if (part.store.countKeys(part.ports.clock.now()) < maxKeys) return undefined;
-  return refused(
-    "RESOURCE_EXHAUSTED",
-    `${maxKeys} keys have not expired yet, which is the limit (LEASEHOLD_MAX_KEYS)`,
-  ).refusal;
-}
-
-function putKey(part: DirectoryPart, key: MintedKey): void {
-  part.store.putKey(key);
-  part.store.forgetKeys(part.ports.clock.now(), part.limits.maxKeys);
 }
 
 const cellExists = ({ cell }: Cell): { ok: false; refusal: Refusal } =>

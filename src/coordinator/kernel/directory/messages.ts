@@ -2,7 +2,6 @@ import type { Growth, GrowthCopy } from "../../capabilities/growth/messages.ts";
 import type { OperatorCall } from "../messages.ts";
 import type { DeclaredLoss, Envelope, HistoryPoint, PartStatus } from "../messages.ts";
 import type { Placement } from "../placement.ts";
-import type { Role } from "../role.ts";
 
 // What the directory stores, and the messages to it.
 
@@ -32,21 +31,6 @@ export interface RemovedCell extends OperatorCall {
   removedAtMs: number;
 }
 
-export interface MintedKey {
-  keyId: string;
-  role: Role;
-  cell: string | null;
-  note: string | null;
-  createdAtMs: number;
-  expiresAtMs: number;
-  revokedAtMs: number | null;
-}
-
-/** Stores what describes a key that was minted, or revokes a key. */
-export interface KeyChange extends OperatorCall {
-  key: MintedKey;
-}
-
 export interface SnapshotRequest extends Envelope {
   /** The position of the growth in D1, read before this message was sent (G2). */
   growthCopiedAt?: number;
@@ -64,33 +48,11 @@ export interface Snapshot {
   isPlaced: boolean;
   /** All cells that were ever registered. */
   cells: Cell[];
-  /** The ids of revoked keys: those that expire last, at most `maxRevokedKeys`. */
-  revokedKeys: string[];
-  /** Keys that expire no later may be revoked without being listed, so all of them are refused (A1). */
-  revokedThroughMs: number;
-}
-
-export type ListedKey = MintedKey & { position: number };
-
-export type RevokedKey = Pick<MintedKey, "keyId" | "expiresAtMs">;
-
-/** Asks for the revoked keys of a cell, those that expire last, for a ledger that has lost them (H7). */
-export interface ListRevokedKeys extends Envelope {
-  cell: string;
-  limit: number;
-}
-
-export interface KeyPage {
-  /** How far the directory had got when it read this. Null before its first change. */
-  point: HistoryPoint | null;
-  keys: ListedKey[];
-  more: boolean;
 }
 
 /** A page of copies of the directory's rows, for a directory that has lost the rows themselves (H8). */
 export interface RestoreDirectory extends OperatorCall {
   cells: Cell[];
-  keys: MintedKey[];
   /** The growth in D1, which comes with the last page. Null or absent: there is no copy (G2). */
   growth?: GrowthCopy | null;
   /** True for the last page. With it, the loss is accepted. */
@@ -108,8 +70,4 @@ export interface DirectoryReconciliation {
   status: PartStatus;
   /** The cells that were missing, or older than their copies. */
   cells: string[];
-  /** The number of keys that were missing. */
-  keys: number;
-  /** The number of revocations that were missing. */
-  revocations: number;
 }

@@ -3,36 +3,25 @@ import type { Growth } from "../../capabilities/growth/messages.ts";
 import type { Placement } from "../placement.ts";
 import type { Sql, SqlValue } from "../ports.ts";
 import { sourceOrder } from "../../../common/source-order.ts";
-import type { Cell, ListedKey, MintedKey, RevokedKey } from "./messages.ts";
+import type { Cell } from "./messages.ts";
 
 const CELL =
   "cell, name, address, location_hint AS locationHint, " +
   "created_at_ms AS createdAtMs, updated_at_ms AS updatedAtMs, removed_at_ms AS removedAtMs";
-const KEY =
-  "key_id AS keyId, role, cell, note, created_at_ms AS createdAtMs, expires_at_ms AS expiresAtMs, " +
-  "revoked_at_ms AS revokedAtMs, position";
-
 /** A value of which others have copies. Its position is that of its last change. */
 interface Setting {
   readonly position: number;
 }
 
-interface KeyCounts {
-  keys: number;
-  revokedKeys: number;
-}
-
 /**
- * The SQL statements on the directory's tables. It makes no decisions. Every change of the placement, a cell,
- * a key, the types or the identities takes a position above all earlier ones (H1).
+ * The SQL statements on the directory's tables. It makes no decisions. Every change takes a position above all
+ * earlier ones (H1).
  */
 export class DirectoryStore {
   readonly #sql: Sql;
   #position: number;
   #storedPosition: number;
   readonly #settings = new Map<string, Setting>();
-  /** The numbers of keys at a position. Nothing but a change, which takes a new one, makes them wrong. */
-  #keyCounts: (KeyCounts & { position: number }) | undefined;
 
   constructor(sql: Sql) {
     this.#sql = sql;
@@ -158,105 +147,6 @@ export class DirectoryStore {
       updatedAtMs,
       removedAtMs,
     );
-  }
-
-  key(keyId: string): MintedKey | undefined {
-    return this.#all<MintedKey>(`SELECT ${KEY} FROM minted_key WHERE key_id = ?`, keyId)[0];
-  }
-
-  /** Returns keys in the order of their last changes, oldest first. */
-  keysAfter(position: number, limit: number): ListedKey[] {
-    return this.#all<ListedKey>(
-      `SELECT ${KEY} FROM minted_key WHERE position > ? ORDER BY position LIMIT ?`,
-      position,
-      limit,
-    );
-  }
-
-  /** Returns revoked keys, those that expire last first. */
-  revokedKeys(limit: number): RevokedKey[] {
-    return this.#all(
-      `SELECT key_id AS keyId, expires_at_ms AS expiresAtMs FROM minted_key
-        WHERE revoked_at_ms IS NOT NULL ORDER BY expires_at_ms DESC, key_id LIMIT ?`,
-      limit,
-    );
-  }
-
-  /** Returns the revoked keys of a cell, those that expire last first. */
-  revokedKeysOf(cell: string, limit: number): RevokedKey[] {
-    return this.#all(
-      `SELECT key_id AS keyId, expires_at_ms AS expiresAtMs FROM minted_key
-        WHERE cell = ? AND revoked_at_ms IS NOT NULL ORDER BY expires_at_ms DESC, key_id LIMIT ?`,
-      cell,
-      limit,
-    );
-  }
-
-  /** Returns the number of revoked keys that expire later than `nowMs`. */
-  countRevokedKeys(nowMs: number): number {
-    const sql = "SELECT count(*) AS n FROM minted_key WHERE revoked_at_ms IS NOT NULL AND expires_at_ms > ?";
-    return this.#all<{ n: number }>(sql, nowMs)[0]?.n ?? 0;
-  }
-
-  putKey(key: MintedKey): void {
-    this.#position += 1;
-    this.#all(
-      `INSERT OR REPLACE INTO minted_key (key_id, position, role, cell, note, created_at_ms, expires_at_ms,
-                                          revoked_at_ms)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-      key.keyId,
-      this.#position,
-      key.role,
-      key.cell,
-      key.note,
-      key.createdAtMs,
-      key.expiresAtMs,
-      key.revokedAtMs,
-    );
-  }
-
-  /** Returns the number of keys that expire later than `nowMs`. */
-  countKeys(nowMs: number): number {
-    const sql = "SELECT count(*) AS n FROM minted_key WHERE expires_at_ms > ?";
-    return this.#all<{ n: number }>(sql, nowMs)[0]?.n ?? 0;
-  }
-
-  /** Returns the numbers of described and of revoked keys. It reads all of them, once after each change. */
-  countAllKeys(): KeyCounts {
-    const position = this.#position;
-    if (this.#keyCounts?.position !== position) {
-      const sql = "SELECT count(*) AS keys, count(revoked_at_ms) AS revokedKeys FROM minted_key";
-      const [counts = { keys: 0, revokedKeys: 0 }] = this.#all<KeyCounts>(sql);
-      this.#keyCounts = { ...counts, position };
-    }
-    const { keys, revokedKeys } = this.#keyCounts;
-    return { keys, revokedKeys };
-  }
-
-  /**
-   * Forgets keys beyond `most` that have expired, those that were never revoked first. If it forgets a
-   * revoked one, it remembers that keys which expire no later may be revoked (A1).
-   */
-  forgetKeys(nowMs: number, most: number): void {
-    const count = this.#all<{ n: number }>("SELECT count(*) AS n FROM minted_key")[0]?.n ?? 0;
-    const forgotten = this.#all<{ expiresAtMs: number; isRevoked: 0 | 1 }>(
-      `DELETE FROM minted_key WHERE key_id IN (
-         SELECT key_id FROM minted_key WHERE expires_at_ms <= ?
-          ORDER BY revoked_at_ms IS NOT NULL, expires_at_ms LIMIT ?
-       ) RETURNING expires_at_ms AS expiresAtMs, revoked_at_ms IS NOT NULL AS isRevoked`,
-      nowMs,
-      Math.max(0, count - most),
-    );
-    const revoked = forgotten
-      .filter(({ isRevoked }) => isRevoked === 1)
-      .map(({ expiresAtMs }) => expiresAtMs);
-    if (revoked.length > 0)
-      writeMeta(this.#sql, "revoked_through_ms", Math.max(this.revokedThroughMs, ...revoked));
-  }
-
-  /** Keys that expire no later may have been revoked and forgotten (A1). */
-  get revokedThroughMs(): number {
-    return readMetaNumber(this.#sql, "revoked_through_ms");
   }
 
   #all<Row>(statement: string, ...bindings: SqlValue[]): Row[] {

@@ -88,7 +88,4 @@ export interface ShardMetrics extends PartMetrics {
 
 export interface DirectoryMetrics extends PartMetrics {
   cells: number;
-  /** The keys that the directory describes, expired ones included. */
-  keys: number;
-  revokedKeys: number;
 }

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { AuditEntry } from "../../../../src/coordinator/capabilities/audit/audit.ts";
 import type { Operator } from "../../../../src/coordinator/kernel/messages.ts";
-import type { MintedKey } from "../../../../src/coordinator/kernel/directory/messages.ts";
+import type { MintedKey } from "../../../../src/coordinator/capabilities/keys/messages.ts";
 import { Cluster } from "../../../support/cluster.ts";
 import { shipped } from "../../../support/types.ts";
 import { addCell } from "../../kernel/directory/add-cell.ts";

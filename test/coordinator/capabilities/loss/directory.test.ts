@@ -1,6 +1,7 @@
 /** Tests of a directory whose storage goes back to an earlier state (H1 to H5, H8). */
 import { describe, expect, test } from "vitest";
-import type { MintedKey, Snapshot } from "../../../../src/coordinator/kernel/directory/messages.ts";
+import type { Snapshot } from "../../../../src/coordinator/kernel/directory/messages.ts";
+import type { MintedKey } from "../../../../src/coordinator/capabilities/keys/messages.ts";
 import type { HistoryPoint } from "../../../../src/coordinator/kernel/messages.ts";
 import { Cluster } from "../../../support/cluster.ts";
 import { addCell as add } from "../../kernel/directory/add-cell.ts";

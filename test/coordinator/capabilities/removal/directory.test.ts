@@ -1,7 +1,8 @@
 /** Tests of what the directory does with cells that were removed (X5). */
 import { expect, test } from "vitest";
 import type { AuditEntry } from "../../../../src/coordinator/capabilities/audit/audit.ts";
-import type { Cell, MintedKey } from "../../../../src/coordinator/kernel/directory/messages.ts";
+import type { Cell } from "../../../../src/coordinator/kernel/directory/messages.ts";
+import type { MintedKey } from "../../../../src/coordinator/capabilities/keys/messages.ts";
 import type { Limits } from "../../../../src/common/limits.ts";
 import type { Operator } from "../../../../src/coordinator/kernel/messages.ts";
 import { Cluster } from "../../../support/cluster.ts";

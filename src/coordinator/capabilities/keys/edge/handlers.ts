@@ -1,7 +1,7 @@
 import { v7 as newTimeOrderedUuid } from "uuid";
 import type { KeyPayload } from "../../../auth/key.ts";
 import type { Operator } from "../../../kernel/messages.ts";
-import type { MintedKey } from "../../../kernel/directory/messages.ts";
+import type { MintedKey } from "../messages.ts";
 import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 import { invalid } from "../../../api/batch.ts";
 import type { keyRoutes } from "../../cells/edge/routes.ts";

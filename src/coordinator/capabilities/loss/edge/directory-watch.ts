@@ -1,7 +1,8 @@
 import { and, eq } from "drizzle-orm";
 import type { Authority } from "../../identities/identities.ts";
 import { ask } from "../../../kernel/ask.ts";
-import type { KeyPage, Snapshot } from "../../../kernel/directory/messages.ts";
+import type { Snapshot } from "../../../kernel/directory/messages.ts";
+import type { KeyPage } from "../../keys/messages.ts";
 import { isSamePoint } from "../../../kernel/history.ts";
 import type { Envelope, HistoryPoint, ToldDirectory } from "../../../kernel/messages.ts";
 import type { Answer } from "../../../kernel/ports.ts";

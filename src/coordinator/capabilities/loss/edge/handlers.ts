@@ -1,5 +1,5 @@
 import type * as z from "zod";
-import type { RevokedKey } from "../../../kernel/directory/messages.ts";
+import type { RevokedKey } from "../../keys/messages.ts";
 import type {
   CellState,
   HistoryPoint,

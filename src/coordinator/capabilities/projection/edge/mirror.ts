@@ -1,5 +1,6 @@
 import { and, eq, lt, max, sql } from "drizzle-orm";
-import type { Cell, MintedKey } from "../../../kernel/directory/messages.ts";
+import type { Cell } from "../../../kernel/directory/messages.ts";
+import type { MintedKey } from "../../keys/messages.ts";
 import type { TypeSet } from "../../types/messages.ts";
 import type { Growth } from "../../growth/messages.ts";
 import type { OperationSet } from "../../operations/operations.ts";
