@@ -616,7 +616,7 @@ const proofs: Record<string, Proof> = {
   "ReadLimiter.#countByKey": async () => [sizeOf(reads(), "#countByKey"), 6],
   "LedgerReconciler.#accepting": "after work",
   // Directory
-  cell: at("test/coordinator/kernel/directory/directory.test.ts", "[M6] the number of cells is limited"),
+  cell: at("test/coordinator/capabilities/cells/directory.test.ts", "[M6] the number of cells is limited"),
   audit: at(
     "test/coordinator/capabilities/audit/directory.test.ts",
     "[O3] without room for its entry, a change is refused, and calls of cells are not",
@@ -781,7 +781,7 @@ const proofs: Record<string, Proof> = {
     "[C2] [B5] covers the writes before its sync began, and shares the sync",
   ),
   // D1
-  cells: at("test/coordinator/kernel/directory/directory.test.ts", "[M6] the number of cells is limited"),
+  cells: at("test/coordinator/capabilities/cells/directory.test.ts", "[M6] the number of cells is limited"),
   keys: at(
     "test/coordinator/cron/cron.test.ts",
     "[M6] keeps a limited number of keys, and forgets only expired ones",

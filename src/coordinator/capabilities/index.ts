@@ -4,6 +4,7 @@ import type { Method, MethodList } from "../kernel/method.ts";
 import type { Envelope } from "../kernel/messages.ts";
 import * as kernel from "../kernel/methods.ts";
 import { audit } from "./audit/index.ts";
+import { cells } from "./cells/index.ts";
 import { identities } from "./identities/index.ts";
 import { keys } from "./keys/index.ts";
 import { operations } from "./operations/index.ts";
@@ -29,6 +30,7 @@ export const capabilities = [
   removal,
   waiting,
   slots,
+  cells,
   keys,
   identities,
   types,

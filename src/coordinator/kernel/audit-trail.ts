@@ -8,9 +8,6 @@ export interface AuditedActions {
   begin_lease: true;
   commit_lease: true;
   rollback_lease: true;
-  add_cell: true;
-  change_cell: true;
-  remove_cell: true;
   freeze_cell: true;
   drain_cell: true;
   undrain_cell: true;

@@ -960,7 +960,7 @@ export const bugs: Record<string, Bug> = {
   "the directory marks a removed cell again with every message": one(
     "X5",
     ["I33", "I37"],
-    "src/coordinator/kernel/directory/directory.ts",
+    "src/coordinator/capabilities/cells/directory.ts",
     "if (before.removedAtMs !== null) return ok(before);",
     "",
   ),

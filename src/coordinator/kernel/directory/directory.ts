@@ -1,10 +1,8 @@
-import { cellRemoved } from "../../capabilities/removal/cell-removed.ts";
 import type { Limits } from "../../../common/limits.ts";
 import type { Envelope, Told } from "../messages.ts";
 import type { Tables } from "../tables.ts";
 import type { Ports } from "../ports.ts";
-import { changedMeanwhile, ok, refused, type Refusal, type Result } from "../refusal.ts";
-import { cellState } from "./audited.ts";
+import { ok, refused, type Result } from "../refusal.ts";
 import {
   abortGrowth,
   confirmCut,
@@ -12,14 +10,13 @@ import {
   orderCut,
   startGrowth,
 } from "../../capabilities/growth/directory.ts";
-import type { Cell, Snapshot, SnapshotRequest } from "./messages.ts";
+import type { Snapshot, SnapshotRequest } from "./messages.ts";
 import type { DirectoryCalls } from "../methods.ts";
 import { addHalves, withFields, type Halves } from "../half.ts";
 import type { Handlers, Method } from "../method.ts";
 import { directoryMethods } from "../methods.ts";
 import { defineServed, type Checked, type Work } from "../serve.ts";
 import {
-  cellUnknown,
   change,
   durable,
   hasFewerShards,
@@ -130,94 +127,6 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
       };
       return ok(withFields<Snapshot, [SnapshotRequest]>(own, part.hooks.snapshot, message));
     },
-    addCell: (message) =>
-      operate(part, "add_cell", message, () => {
-        const known = part.store.cell(message.cell);
-        if (known !== undefined)
-          return known.removedAtMs === null ? cellExists(known) : idOfRemovedCell(known);
-        const full = refuseOneMoreCell(part);
-        if (full !== undefined) return { ok: false, refusal: full };
-        const { cell, name, address, locationHint } = message;
-        const now = part.ports.clock.now();
-        if (part.store.placement === undefined) {
-          part.store.setPlacement(message.placement);
-          // A new deployment has nothing of an older format (M9).
-          part.tables.raise(part.tables.stamp.speaks);
-        }
-        const added = {
-          cell,
-          name,
-          address,
-          locationHint,
-          createdAtMs: now,
-          updatedAtMs: now,
-          removedAtMs: null,
-        };
-        part.store.putCell(added);
-        part.audit.append(message.operator, {
-          action: "add_cell",
-          cell,
-          target: cell,
-          before: null,
-          after: cellState(added),
-        });
-        return ok(added);
-      }),
-    /**
-     * Changes a cell, based on the version with `updatedAtMs`. If the cell has changed since, the change is
-     * refused (A2).
-     */
-    changeCell: (message) =>
-      operate(part, "change_cell", message, () => {
-        const before = part.store.cell(message.cell);
-        if (before === undefined) return cellUnknown(message.cell);
-        if (before.removedAtMs !== null) return cellRemoved(message.cell);
-        const { name = before.name, address = before.address } = message;
-        const isSame = name === before.name && address === before.address;
-        if (before.updatedAtMs !== message.updatedAtMs && !isSame)
-          return changedMeanwhile(`cell ${message.cell}`);
-        // A change that changes nothing also makes a new version, so that messages sent before it are refused
-        // afterwards (A2).
-        const after: Cell = {
-          ...before,
-          name,
-          address,
-          updatedAtMs: Math.max(part.ports.clock.now(), before.updatedAtMs + 1),
-        };
-        part.store.putCell(after);
-        if (!isSame)
-          part.audit.append(message.operator, {
-            action: "change_cell",
-            cell: after.cell,
-            target: after.cell,
-            before: cellState(before),
-            after: cellState(after),
-          });
-        return ok(after);
-      }),
-    /**
-     * Marks a cell as removed, because its ledger has said so (X5). Idempotent: the first message has an
-     * audit entry, and the time in it stays.
-     */
-    removeCell: (message) =>
-      operate(part, "mark_cell_removed", message, () => {
-        const { cell, removedAtMs, operator } = message;
-        const before = part.store.cell(cell);
-        if (before === undefined) return cellUnknown(cell);
-        if (before.removedAtMs !== null) return ok(before);
-        const updatedAtMs = Math.max(part.ports.clock.now(), before.updatedAtMs + 1);
-        const after: Cell = { ...before, removedAtMs, updatedAtMs };
-        part.store.putCell(after);
-        for (const removed of part.hooks.cellRemoved) removed(cell);
-        part.audit.append(operator, {
-          action: "remove_cell",
-          cell,
-          target: cell,
-          before: { removed_at_ms: null },
-          after: { removed_at_ms: removedAtMs },
-        });
-        return ok(after);
-      }),
     /** Returns the growth that runs. Null: none. */
     growth: () => ok(part.store.growth),
     /** Starts to get more shards (G1). */
@@ -266,7 +175,6 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
             state: part.history.state,
             sizeBytes: part.ports.sql.sizeBytes(),
             waitingWrites: part.commits.waiting,
-            cells: countCells(part),
           },
           part.hooks.metrics,
         ),
@@ -275,34 +183,3 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
     reconcile: (message) => part.reconciler.reconcile(message),
   };
 }
-
-function countCells(part: DirectoryPart): number {
-  const { ids, removed } = part.store.countCells();
-  return ids - removed;
-}
-
-/** Returns why a cell has no room. A removed cell only takes up its id, which is never used again (X5). */
-function refuseOneMoreCell(part: DirectoryPart): Refusal | undefined {
-  const { maxCells, maxCellIds } = part.limits;
-  if (countCells(part) >= maxCells)
-    return refused(
-      "RESOURCE_EXHAUSTED",
-      `the deployment has reached its limit of ${maxCells} cells (LEASEHOLD_MAX_CELLS)`,
-    ).refusal;
-  if (part.store.countCells().ids < maxCellIds) return undefined;
-  return refused(
-    "RESOURCE_EXHAUSTED",
-    `${maxCellIds} cells were registered, removed ones included, which is the limit ` +
-      "(LEASEHOLD_MAX_CELL_IDS)",
-  ).refusal;
-}
-
-const cellExists = ({ cell }: Cell): { ok: false; refusal: Refusal } =>
-  refused("ALREADY_EXISTS", `cell ${cell} is already registered`, { reason: "CELL_EXISTS" });
-
-const idOfRemovedCell = ({ cell }: Cell): { ok: false; refusal: Refusal } =>
-  refused(
-    "FAILED_PRECONDITION",
-    `cell ${cell} was removed, and its id is never used again; register the new cell with another id`,
-    { reason: "CELL_REMOVED", field: "cell_id" },
-  );

@@ -16,21 +16,6 @@ export interface Cell {
   removedAtMs: number | null;
 }
 
-export type NewCell = OperatorCall & Pick<Cell, "cell" | "name" | "address" | "locationHint">;
-
-export interface CellChange extends OperatorCall {
-  cell: string;
-  name?: string;
-  address?: string;
-  updatedAtMs: number;
-}
-
-/** Tells that a ledger has removed its cell (X5). The operator is the one who ended the removal. */
-export interface RemovedCell extends OperatorCall {
-  cell: string;
-  removedAtMs: number;
-}
-
 export interface SnapshotRequest extends Envelope {
   /** The position of the growth in D1, read before this message was sent (G2). */
   growthCopiedAt?: number;

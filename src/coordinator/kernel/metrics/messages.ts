@@ -86,6 +86,4 @@ export interface ShardMetrics extends PartMetrics {
   recordReads: number;
 }
 
-export interface DirectoryMetrics extends PartMetrics {
-  cells: number;
-}
+export interface DirectoryMetrics extends PartMetrics {}

@@ -1,0 +1,32 @@
+import type { Capability, DirectoryHalf } from "../../kernel/capability.ts";
+import type { Calls } from "../../kernel/method.ts";
+import { countCells, handlersOf, methods } from "./directory.ts";
+
+declare module "../../kernel/methods.ts" {
+  interface DirectoryCalls extends Calls<typeof methods> {}
+}
+
+declare module "../../kernel/audit-trail.ts" {
+  interface AuditedActions {
+    add_cell: true;
+    change_cell: true;
+    remove_cell: true;
+  }
+}
+
+declare module "../../kernel/metrics/messages.ts" {
+  interface DirectoryMetrics {
+    cells: number;
+  }
+}
+
+const directory: DirectoryHalf<typeof methods> = {
+  methods,
+  make: (part) => ({
+    handlers: handlersOf(part),
+    hooks: { metrics: () => ({ cells: countCells(part) }) },
+  }),
+};
+
+/** Operators register cells, and change them (A2). */
+export const cells = { name: "cells", directory } as const satisfies Capability;

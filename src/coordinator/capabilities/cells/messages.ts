@@ -1,0 +1,17 @@
+import type { Cell } from "../../kernel/directory/messages.ts";
+import type { OperatorCall } from "../../kernel/messages.ts";
+
+export type NewCell = OperatorCall & Pick<Cell, "cell" | "name" | "address" | "locationHint">;
+
+export interface CellChange extends OperatorCall {
+  cell: string;
+  name?: string;
+  address?: string;
+  updatedAtMs: number;
+}
+
+/** Tells that a ledger has removed its cell (X5). The operator is the one who ended the removal. */
+export interface RemovedCell extends OperatorCall {
+  cell: string;
+  removedAtMs: number;
+}
