@@ -5,6 +5,7 @@ import type { Envelope } from "../kernel/messages.ts";
 import * as kernel from "../kernel/methods.ts";
 import { audit } from "./audit/index.ts";
 import { cells } from "./cells/index.ts";
+import { growth } from "./growth/index.ts";
 import { identities } from "./identities/index.ts";
 import { keys } from "./keys/index.ts";
 import { operations } from "./operations/index.ts";
@@ -35,6 +36,7 @@ export const capabilities = [
   identities,
   types,
   upgrade,
+  growth,
   operations,
 ] as const satisfies readonly Capability[];
 

@@ -67,13 +67,7 @@ export const shardMethods = {
 };
 
 export const directoryMethods = {
-  confirm: peerMethod<messages.Confirm, growth.Confirmed>("unplaced"),
-  growth: method<growth.AskGrowth, growth.Growth | null>("read"),
-  startGrowth: method<growth.StartGrowth, growth.Growth>("peer"),
-  cutGrowth: method<growth.CutGrowth, growth.Growth>("peer"),
-  confirmCut: method<growth.ConfirmCut, growth.Growth>("peer", { admits: true }),
-  abortGrowth: method<growth.AbortGrowth, null>("peer"),
-  finishGrowth: method<growth.FinishGrowth, null>("peer"),
+  confirm: peerMethod<messages.Confirm, directory.Confirmed>("unplaced"),
   compare: method<messages.ComparePoints, null>("read"),
   snapshot: method<directory.SnapshotRequest, directory.Snapshot>("read"),
   part: method<messages.Envelope, messages.PartStatus>("always"),

@@ -1,5 +1,6 @@
 import { ask } from "./ask.ts";
-import type { Confirmed, Growth } from "../capabilities/growth/messages.ts";
+import type { Growth } from "../capabilities/growth/messages.ts";
+import type { Confirmed } from "./directory/messages.ts";
 import type { Confirm, Envelope } from "./messages.ts";
 import { readMeta, writeMeta } from "./meta.ts";
 import type { Limits } from "../../common/limits.ts";

@@ -1,5 +1,4 @@
 import type { Envelope, HistoryPoint, OperatorCall } from "../../kernel/messages.ts";
-import type { Placement } from "../../kernel/placement.ts";
 import type { ClaimRow, HoldRow } from "../../kernel/shard/rows.ts";
 
 // The messages with which a deployment gets more shards while it runs (G1 to G10).
@@ -36,7 +35,7 @@ export interface GrowthCopy extends Growth {
 }
 
 /** Lets a directory that has an older growth than D1 notice that it went back (G2). */
-interface CopiedGrowth {
+export interface CopiedGrowth {
   /** The position of the growth in D1, read before this message was sent. 0: D1 has none. */
   growthCopiedAt: number;
 }
@@ -69,14 +68,6 @@ export interface ConfirmCut extends Envelope, CopiedGrowth {
 /** Says that every shard of before has handed over and deleted what has moved. */
 export interface FinishGrowth extends Envelope {
   id: string;
-}
-
-/** The directory's answer to an object that confirms its placement. */
-export interface Confirmed {
-  /** The placement that is in force. */
-  placement: Placement;
-  /** The growth that runs. Null: none. */
-  growth: Growth | null;
 }
 
 /**

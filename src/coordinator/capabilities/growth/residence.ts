@@ -1,3 +1,4 @@
+import type { Confirmed } from "../../kernel/directory/messages.ts";
 import type { Limits } from "../../../common/limits.ts";
 import { ask } from "../../kernel/ask.ts";
 import { fanOut } from "../../kernel/fan-out.ts";
@@ -14,7 +15,6 @@ import type { Queues } from "../../kernel/shard/queues.ts";
 import type { Slot } from "../../kernel/slot.ts";
 import type {
   AbortedGrowth,
-  Confirmed,
   Growth,
   GrowthProgress,
   GrowthStep,

@@ -1,9 +1,7 @@
 import type { AuditTrail } from "../../kernel/audit-trail.ts";
 import type { GroupCommit } from "../../kernel/group-commit.ts";
 import { abovePoints, MAX_BELIEVED, POSITION_MARGIN, type History } from "../../kernel/history.ts";
-import type { GrowthCopy } from "../growth/messages.ts";
 import type { HistoryPoint } from "../../kernel/messages.ts";
-import { placementOf } from "../../kernel/placement.ts";
 import type { Ports } from "../../kernel/ports.ts";
 import { ok, type Result } from "../../kernel/refusal.ts";
 import type { Cell, DirectoryReconciliation, RestoreDirectory } from "../../kernel/directory/messages.ts";
@@ -101,7 +99,6 @@ export class DirectoryReconciler {
     }
     for (const rows of missing.others) rows.restore();
     if (!page.isLast) return { missing, durable: undefined };
-    this.#restoreGrowth(page.growth ?? null);
     // It needs no room (O3), because a directory that is lost hands out no entries.
     this.#part.audit.append(page.operator, {
       action: "reconcile_part",
@@ -113,23 +110,6 @@ export class DirectoryReconciler {
     const durable = this.#accept(page.seen);
     for (const resumed of this.#part.hooks.resumed) resumed();
     return { missing, durable };
-  }
-
-  /**
-   * Takes over a growth from D1 that is newer than the one that is left. Once the cut was ordered, it may
-   * have been told, because D1 has a copy (G2). One that was aborted stays so.
-   */
-  #restoreGrowth(copy: GrowthCopy | null): void {
-    const { store } = this.#part;
-    if (copy === null) return;
-    const { isAborted = false, isDropped: _, ...growth } = copy;
-    if (isAborted && store.growth?.id === growth.id) return store.endGrowth();
-    if (growth.position <= store.growthPosition) return;
-    store.raiseTo(Math.min(growth.position, MAX_BELIEVED));
-    const isCut = growth.phase !== "copying";
-    store.setPlacement(placementOf(isCut ? growth.to : growth.from));
-    if (isAborted) store.endGrowth();
-    else store.setGrowth({ ...growth, phase: isCut ? "cut" : "copying" });
   }
 
   #accept(seenByCaller: HistoryPoint | undefined): () => void {

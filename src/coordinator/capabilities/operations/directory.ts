@@ -15,11 +15,11 @@ declare module "../../kernel/audit-trail.ts" {
 // How the directory keeps the operations that run (A5, A6). Runs inside a transaction.
 
 type Stored = Pick<DirectoryPart, "store">;
-type Audited = Pick<DirectoryPart, "store" | "audit">;
+type Running = Pick<DirectoryPart, "store" | "hooks">;
 
 const NONE: OperationSet = { position: 0, operations: [] };
 
-/** The operations that run, without a growth. */
+/** The operations that run, without those of other capabilities. */
 export const operationsIn = ({ store }: Stored): OperationSet => store.setting("operations", NONE);
 
 const setOperations = ({ store }: Stored, operations: readonly Operation[]): OperationSet =>
@@ -35,22 +35,9 @@ function putOperation(part: Stored, operation: Omit<Operation, "position">): Ope
 const operationsWithout = (part: Stored, id: string): Operation[] =>
   operationsIn(part).operations.filter((operation) => operation.id !== id);
 
-/** All operations that run, the growth included. */
-export const runningOperations = (part: Stored): Operation[] => runningIn(part, part.store.growth);
-
-const runningIn = (part: Stored, growth: DirectoryPart["store"]["growth"]): Operation[] => [
-  ...(growth === null
-    ? []
-    : [
-        {
-          id: growth.id,
-          kind: "growth" as const,
-          about: "shards",
-          startedAtMs: growth.startedAtMs,
-          startedBy: growth.startedBy,
-          position: growth.position,
-        },
-      ]),
+/** All operations that run, those of other capabilities included. */
+export const runningOperations = (part: Running): Operation[] => [
+  ...part.hooks.running.flatMap((running) => running()),
   ...operationsIn(part).operations,
 ];
 
@@ -59,7 +46,7 @@ const runningIn = (part: Stored, growth: DirectoryPart["store"]["growth"]): Oper
  * that an end that was asked for before ends nothing (A6). A restore goes on as it was begun.
  */
 export function beginOperation(
-  part: Audited,
+  part: Running & Pick<DirectoryPart, "audit">,
   { operation, operator }: BeginOperation,
   startedAtMs: number,
 ): Result<Operation> {
@@ -98,7 +85,10 @@ export function endOperation(part: Stored, { operation: ended }: EndOperation): 
 }
 
 /** Ends a restore. Idempotent. */
-export function endRestore(part: Audited, { id, operator }: EndRestore): Result<null> {
+export function endRestore(
+  part: Running & Pick<DirectoryPart, "audit">,
+  { id, operator }: EndRestore,
+): Result<null> {
   const named = runningOperations(part).filter((operation) => operation.id === id);
   const running = named.find(({ kind }) => kind === "restore");
   if (running === undefined) return named[0] === undefined ? ok(null) : operationRunning(named[0]);

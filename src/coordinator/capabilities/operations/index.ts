@@ -32,6 +32,10 @@ declare module "../../kernel/directory/messages.ts" {
   }
 }
 
+declare module "../../kernel/directory/hooks.ts" {
+  interface RunningOperation extends Operation {}
+}
+
 const directory: DirectoryHalf<typeof methods> = {
   methods,
   make: (part) => ({

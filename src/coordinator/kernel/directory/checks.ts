@@ -8,12 +8,6 @@ import { guarded } from "../half.ts";
 import type { WritePoint } from "../write-points.ts";
 import type { DirectoryPart } from "./part.ts";
 
-/** The positions of what D1 has copies of, read before the message was sent. */
-interface CopiedPositions {
-  /** Of the growth (G2). */
-  growthCopiedAt?: number;
-}
-
 /** Carries out an operator's change, if there is room for its audit entry (O3). */
 export function operate<T>(
   part: DirectoryPart,
@@ -46,27 +40,13 @@ export function change<T>(
  * has. A loss is durable before anybody is told of it (H4). It comes before a placement that does not fit,
  * because a directory that went back may have an older one than its callers (G2).
  */
-export async function refusalOf(
-  part: DirectoryPart,
-  message: Envelope & CopiedPositions,
-): Promise<Refusal | undefined> {
+export async function refusalOf(part: DirectoryPart, message: Envelope): Promise<Refusal | undefined> {
   const refusal =
     part.history.refuse(message.seen, "a caller") ??
     guarded(part.hooks.guardCopies, message) ??
-    refuseOlderGrowth(part, message) ??
     refusePlacement(part, message);
   if (part.history.isLost) await part.ports.sql.flush();
   return refusal;
-}
-
-/** D1 only gets growths that were durable here (G2). */
-function refuseOlderGrowth(
-  part: DirectoryPart,
-  { growthCopiedAt = 0 }: CopiedPositions,
-): Refusal | undefined {
-  return growthCopiedAt > part.store.growthPosition
-    ? part.history.refuseBehind("the copy of the growth in D1")
-    : undefined;
 }
 
 /** Until the first cell is registered, no placement is fixed, and all fit (P2). */

@@ -3,28 +3,13 @@ import type { Envelope, Told } from "../messages.ts";
 import type { Tables } from "../tables.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, type Result } from "../refusal.ts";
-import {
-  abortGrowth,
-  confirmCut,
-  finishGrowth,
-  orderCut,
-  startGrowth,
-} from "../../capabilities/growth/directory.ts";
-import type { Snapshot, SnapshotRequest } from "./messages.ts";
+import type { Confirmed, Snapshot, SnapshotRequest } from "./messages.ts";
 import type { DirectoryCalls } from "../methods.ts";
 import { addHalves, withFields, type Halves } from "../half.ts";
 import type { Handlers, Method } from "../method.ts";
 import { directoryMethods } from "../methods.ts";
 import { defineServed, type Checked, type Work } from "../serve.ts";
-import {
-  change,
-  durable,
-  hasFewerShards,
-  operate,
-  pointOfRows,
-  refusalOf,
-  refusePlacement,
-} from "./checks.ts";
+import { durable, hasFewerShards, pointOfRows, refusalOf, refusePlacement } from "./checks.ts";
 import type { DirectoryMetrics } from "../metrics/messages.ts";
 import type { DirectoryHooks } from "./hooks.ts";
 import { makePart, type DirectoryPart } from "./part.ts";
@@ -109,51 +94,23 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
           { reason: "CELL_UNKNOWN" },
         );
       }
-      const { placement, growth } = part.store;
+      const { placement } = part.store;
       if (placement === undefined)
         return refused("UNAVAILABLE", "no cell is registered yet; an operator must register the first one", {
           reason: "NO_CELLS",
         });
-      return ok({ placement, growth });
+      return ok(withFields<Confirmed>({ placement }, part.hooks.confirmed));
     },
     snapshot: (message) => {
       const { store } = part;
       const own: Partial<Snapshot> = {
         placement: store.placement ?? message.placement,
-        growth: store.growth,
         point: pointOfRows(part),
         isPlaced: store.placement !== undefined,
         cells: store.cells(),
       };
       return ok(withFields<Snapshot, [SnapshotRequest]>(own, part.hooks.snapshot, message));
     },
-    /** Returns the growth that runs. Null: none. */
-    growth: () => ok(part.store.growth),
-    /** Starts to get more shards (G1). */
-    startGrowth: (message) => {
-      const id = part.ports.randomness.uuid();
-      return operate(part, "start_growth", message, () =>
-        startGrowth(part, message, id, part.ports.clock.now()),
-      );
-    },
-    /** Orders the cut, after which the growth can't be aborted. */
-    cutGrowth: (message) =>
-      operate(part, "order_cut", message, () => orderCut(part, message, part.ports.clock.now())),
-    /** Puts the new placement in force, once D1 has a copy of the growth (G2). Idempotent. */
-    confirmCut: async (message) => {
-      // A repeated message may have either placement.
-      const { growth, placement = message.placement } = part.store;
-      const isRepeated = growth?.id === message.id && growth.phase === "cut";
-      const fitting = isRepeated ? { ...message, placement } : message;
-      const before = await refusalOf(part, fitting);
-      if (before !== undefined) return { ok: false, refusal: before };
-      return change(part, "confirm_cut", fitting, () => confirmCut(part.store, message));
-    },
-    /** Ends a growth that was not cut. */
-    abortGrowth: (message) => operate(part, "abort_growth", message, () => abortGrowth(part, message)),
-    /** Ends a growth that all shards have carried out. Idempotent. */
-    finishGrowth: (message) =>
-      change(part, "finish_growth", message, () => finishGrowth(part.store, message)),
     /**
      * Compares what ledgers have seen of this directory with its history (H2). Success confirms all points.
      */

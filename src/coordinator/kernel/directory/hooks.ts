@@ -1,8 +1,19 @@
 import type { HookLists } from "../half.ts";
 import type { Refusal } from "../refusal.ts";
 import type { Envelope } from "../messages.ts";
-import type { DirectoryReconciliation, RestoreDirectory, Snapshot, SnapshotRequest } from "./messages.ts";
+import type {
+  Confirmed,
+  DirectoryReconciliation,
+  RestoreDirectory,
+  Snapshot,
+  SnapshotRequest,
+} from "./messages.ts";
 import type { DirectoryMetrics } from "../metrics/messages.ts";
+
+/** Something that operators have started and that takes longer than one call. Capabilities add fields. */
+export interface RunningOperation {
+  readonly id: string;
+}
 
 /** What copies have more than the rows that are left after a loss (H8). */
 export interface MissingRows {
@@ -14,6 +25,10 @@ export interface MissingRows {
 export interface DirectoryHooks {
   /** Refuses a message if its sender has read a copy in D1 that is newer than what is stored here. */
   guardCopies?(message: Envelope): Refusal | undefined;
+  /** Adds fields to what an object is told that confirms its placement. */
+  confirmed?(): Partial<Confirmed>;
+  /** Tells which operations run that a capability keeps itself. */
+  running?(): readonly RunningOperation[];
   /** Adds fields to what requests need from the directory. */
   snapshot?(message: SnapshotRequest): Partial<Snapshot>;
   /**
@@ -31,6 +46,8 @@ export interface DirectoryHooks {
 
 export const noDirectoryHooks = (): HookLists<DirectoryHooks> => ({
   guardCopies: [],
+  confirmed: [],
+  running: [],
   snapshot: [],
   missing: [],
   resumed: [],

@@ -1,4 +1,3 @@
-import type { Growth, GrowthCopy } from "../../capabilities/growth/messages.ts";
 import type { OperatorCall } from "../messages.ts";
 import type { DeclaredLoss, Envelope, HistoryPoint, PartStatus } from "../messages.ts";
 import type { Placement } from "../placement.ts";
@@ -16,17 +15,18 @@ export interface Cell {
   removedAtMs: number | null;
 }
 
-export interface SnapshotRequest extends Envelope {
-  /** The position of the growth in D1, read before this message was sent (G2). */
-  growthCopiedAt?: number;
+/** The directory's answer to an object that confirms its placement. */
+export interface Confirmed {
+  /** The placement that is in force. */
+  placement: Placement;
 }
+
+export interface SnapshotRequest extends Envelope {}
 
 /** Everything that requests need from the directory. Each isolate keeps a copy. */
 export interface Snapshot {
   /** The placement in force. Before there is one, that of the message. */
   placement: Placement;
-  /** The growth that runs. Null: none. */
-  growth: Growth | null;
   /** How far the directory had got when it read this. Null before its first change. */
   point: HistoryPoint | null;
   /** Whether a placement is fixed (P2). */
@@ -38,8 +38,6 @@ export interface Snapshot {
 /** A page of copies of the directory's rows, for a directory that has lost the rows themselves (H8). */
 export interface RestoreDirectory extends OperatorCall {
   cells: Cell[];
-  /** The growth in D1, which comes with the last page. Null or absent: there is no copy (G2). */
-  growth?: GrowthCopy | null;
   /** True for the last page. With it, the loss is accepted. */
   isLast: boolean;
   /** If true, nothing is changed. */

@@ -1,5 +1,4 @@
 import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
-import type { Growth } from "../../capabilities/growth/messages.ts";
 import type { Placement } from "../placement.ts";
 import type { Sql, SqlValue } from "../ports.ts";
 import { sourceOrder } from "../../../common/source-order.ts";
@@ -8,6 +7,7 @@ import type { Cell } from "./messages.ts";
 const CELL =
   "cell, name, address, location_hint AS locationHint, " +
   "created_at_ms AS createdAtMs, updated_at_ms AS updatedAtMs, removed_at_ms AS removedAtMs";
+
 /** A value of which others have copies. Its position is that of its last change. */
 interface Setting {
   readonly position: number;
@@ -61,33 +61,6 @@ export class DirectoryStore {
   setPlacement(placement: Placement): void {
     this.#position += 1;
     writeMeta(this.#sql, "placement", placement);
-  }
-
-  /** The growth that runs. Null: none. */
-  get growth(): Growth | null {
-    return this.#growthRecord.growth;
-  }
-
-  /** The position of the last change of a growth. */
-  get growthPosition(): number {
-    return this.#growthRecord.position;
-  }
-
-  get #growthRecord(): { position: number; growth: Growth | null } {
-    const kept = readMeta(this.#sql, "growth");
-    return kept === undefined ? { position: 0, growth: null } : (JSON.parse(String(kept)) as never);
-  }
-
-  setGrowth(growth: Omit<Growth, "position">): Growth {
-    this.#position += 1;
-    const changed = { ...growth, position: this.#position };
-    writeMeta(this.#sql, "growth", JSON.stringify({ position: this.#position, growth: changed }));
-    return changed;
-  }
-
-  endGrowth(): void {
-    this.#position += 1;
-    writeMeta(this.#sql, "growth", JSON.stringify({ position: this.#position, growth: null }));
   }
 
   /**

@@ -1,0 +1,113 @@
+import type { Capability, DirectoryHalf } from "../../kernel/capability.ts";
+import { change, operate, refusalOf } from "../../kernel/directory/checks.ts";
+import type { Envelope } from "../../kernel/messages.ts";
+import { method, type Calls } from "../../kernel/method.ts";
+import { ok } from "../../kernel/refusal.ts";
+import {
+  abortGrowth,
+  confirmCut,
+  finishGrowth,
+  growthIn,
+  growthOperation,
+  orderCut,
+  restoreGrowth,
+  startGrowth,
+} from "./directory.ts";
+import type {
+  AbortGrowth,
+  AskGrowth,
+  ConfirmCut,
+  CopiedGrowth,
+  CutGrowth,
+  FinishGrowth,
+  Growth,
+  GrowthCopy,
+  StartGrowth,
+} from "./messages.ts";
+
+const onDirectory = {
+  growth: method<AskGrowth, Growth | null>("read"),
+  startGrowth: method<StartGrowth, Growth>("peer"),
+  cutGrowth: method<CutGrowth, Growth>("peer"),
+  confirmCut: method<ConfirmCut, Growth>("peer", { admits: true }),
+  abortGrowth: method<AbortGrowth, null>("peer"),
+  finishGrowth: method<FinishGrowth, null>("peer"),
+};
+
+declare module "../../kernel/methods.ts" {
+  interface DirectoryCalls extends Calls<typeof onDirectory> {}
+}
+
+declare module "../../kernel/directory/messages.ts" {
+  interface Confirmed {
+    /** The growth that runs. Null: none. */
+    growth: Growth | null;
+  }
+  interface SnapshotRequest extends Partial<CopiedGrowth> {}
+  interface Snapshot {
+    /** The growth that runs. Null: none. */
+    growth: Growth | null;
+  }
+  interface RestoreDirectory {
+    /** The growth in D1, which comes with the last page. Null or absent: there is no copy (G2). */
+    growth?: GrowthCopy | null;
+  }
+}
+
+const directory: DirectoryHalf<typeof onDirectory> = {
+  methods: onDirectory,
+  make: (part) => ({
+    handlers: {
+      /** Returns the growth that runs. Null: none. */
+      growth: () => ok(growthIn(part).growth),
+      /** Starts to get more shards (G1). */
+      startGrowth: (message) => {
+        const id = part.ports.randomness.uuid();
+        return operate(part, "start_growth", message, () =>
+          startGrowth(part, message, id, part.ports.clock.now()),
+        );
+      },
+      /** Orders the cut, after which the growth can't be aborted. */
+      cutGrowth: (message) =>
+        operate(part, "order_cut", message, () => orderCut(part, message, part.ports.clock.now())),
+      /** Puts the new placement in force, once D1 has a copy of the growth (G2). Idempotent. */
+      confirmCut: async (message) => {
+        // A repeated message may have either placement.
+        const { placement = message.placement } = part.store;
+        const { growth } = growthIn(part);
+        const isRepeated = growth?.id === message.id && growth.phase === "cut";
+        const fitting = isRepeated ? { ...message, placement } : message;
+        const before = await refusalOf(part, fitting);
+        if (before !== undefined) return { ok: false, refusal: before };
+        return change(part, "confirm_cut", fitting, () => confirmCut(part, message));
+      },
+      /** Ends a growth that was not cut. */
+      abortGrowth: (message) => operate(part, "abort_growth", message, () => abortGrowth(part, message)),
+      /** Ends a growth that all shards have carried out. Idempotent. */
+      finishGrowth: (message) => change(part, "finish_growth", message, () => finishGrowth(part, message)),
+    },
+    hooks: {
+      // D1 only gets growths that were durable here (G2).
+      guardCopies: ({ growthCopiedAt = 0 }: Envelope & Partial<CopiedGrowth>) =>
+        growthCopiedAt > growthIn(part).position
+          ? part.history.refuseBehind("the copy of the growth in D1")
+          : undefined,
+      confirmed: () => ({ growth: growthIn(part).growth }),
+      running: () => growthOperation(part),
+      snapshot: () => ({ growth: growthIn(part).growth }),
+      missing: (copies) => ({
+        told: {},
+        restore: () => {
+          if (copies?.isLast === true && copies.growth) restoreGrowth(part, copies.growth);
+        },
+      }),
+    },
+  }),
+};
+
+/** A deployment gets more shards while it runs (G1 to G10). */
+export const growth = {
+  name: "growth",
+  needs: ["operations"],
+  directory,
+} as const satisfies Capability;
