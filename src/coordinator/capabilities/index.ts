@@ -8,6 +8,7 @@ import { cells } from "./cells/index.ts";
 import { growth } from "./growth/index.ts";
 import { identities } from "./identities/index.ts";
 import { keys } from "./keys/index.ts";
+import { loss } from "./loss/index.ts";
 import { operations } from "./operations/index.ts";
 import { records } from "./records/index.ts";
 import { removal } from "./removal/index.ts";
@@ -38,6 +39,7 @@ export const capabilities = [
   upgrade,
   growth,
   operations,
+  loss,
 ] as const satisfies readonly Capability[];
 
 interface HalfOf {

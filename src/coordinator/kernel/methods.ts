@@ -68,11 +68,9 @@ export const shardMethods = {
 
 export const directoryMethods = {
   confirm: peerMethod<messages.Confirm, directory.Confirmed>("unplaced"),
-  compare: method<messages.ComparePoints, null>("read"),
   snapshot: method<directory.SnapshotRequest, directory.Snapshot>("read"),
   part: method<messages.Envelope, messages.PartStatus>("always"),
   metrics: method<messages.Envelope, metrics.DirectoryMetrics>("always"),
-  reconcile: method<directory.RestoreDirectory, directory.DirectoryReconciliation>("always"),
 };
 
 export interface LedgerCalls extends Calls<typeof ledgerMethods> {}

@@ -1,31 +1,18 @@
-import type { AuditTrail } from "../../kernel/audit-trail.ts";
-import type { GroupCommit } from "../../kernel/group-commit.ts";
-import { abovePoints, MAX_BELIEVED, POSITION_MARGIN, type History } from "../../kernel/history.ts";
+import { abovePoints, MAX_BELIEVED, POSITION_MARGIN } from "../../kernel/history.ts";
 import type { HistoryPoint } from "../../kernel/messages.ts";
-import type { Ports } from "../../kernel/ports.ts";
 import { ok, type Result } from "../../kernel/refusal.ts";
 import type { Cell, DirectoryReconciliation, RestoreDirectory } from "../../kernel/directory/messages.ts";
-import type { DirectoryHooks, MissingRows } from "../../kernel/directory/hooks.ts";
-import type { HookLists } from "../../kernel/half.ts";
-import type { DirectoryStore } from "../../kernel/directory/store.ts";
-
-interface Needs {
-  readonly ports: Pick<Ports, "log">;
-  readonly store: DirectoryStore;
-  readonly history: History;
-  readonly commits: GroupCommit;
-  readonly audit: AuditTrail;
-  readonly hooks: HookLists<DirectoryHooks>;
-}
+import type { MissingRows } from "../../kernel/directory/hooks.ts";
+import type { DirectoryPart } from "../../kernel/directory/part.ts";
 
 /**
  * Reconciles a directory that has gone back in time (H8). Nothing of what is left is removed, because it is
  * true: it was stored before the loss, or since.
  */
 export class DirectoryReconciler {
-  readonly #part: Needs;
+  readonly #part: DirectoryPart;
 
-  constructor(part: Needs) {
+  constructor(part: DirectoryPart) {
     this.#part = part;
   }
 

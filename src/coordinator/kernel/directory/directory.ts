@@ -111,16 +111,6 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
       };
       return ok(withFields<Snapshot, [SnapshotRequest]>(own, part.hooks.snapshot, message));
     },
-    /**
-     * Compares what ledgers have seen of this directory with its history (H2). Success confirms all points.
-     */
-    compare: (message) => {
-      for (const { noticedBy, point } of message.points) {
-        const refusal = part.history.refuse(point, noticedBy);
-        if (refusal !== undefined) return { ok: false, refusal };
-      }
-      return ok(null);
-    },
     /** Returns what this directory knows of its own history. */
     part: async () => durable(part, ok(part.history.status)),
     /** Returns counts for monitoring. It writes nothing. */
@@ -136,7 +126,5 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
           part.hooks.metrics,
         ),
       ),
-    /** Takes over what copies of the lost rows still have, and accepts the loss (H8). */
-    reconcile: (message) => part.reconciler.reconcile(message),
   };
 }

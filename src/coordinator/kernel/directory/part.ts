@@ -4,7 +4,6 @@ import type { Limits } from "../../../common/limits.ts";
 import { History } from "../history.ts";
 import { Tables } from "../tables.ts";
 import type { Ports } from "../ports.ts";
-import { DirectoryReconciler } from "../../capabilities/loss/directory.ts";
 import { noDirectoryHooks } from "./hooks.ts";
 import { directorySchema } from "./schema.ts";
 import { DirectoryStore } from "./store.ts";
@@ -26,7 +25,7 @@ export function makePart(ports: Ports, limits: Limits, halves: Halves<never, unk
     () => history.madeDurable(store.position),
   );
   const audit = auditTrailOf(halves, { ports, limits, name: "the directory" });
-  const part = {
+  return {
     hooks: noDirectoryHooks(),
     capabilities: {},
     ports,
@@ -38,5 +37,4 @@ export function makePart(ports: Ports, limits: Limits, halves: Halves<never, unk
     commits,
     audit,
   };
-  return { ...part, reconciler: new DirectoryReconciler(part) };
 }
