@@ -1,4 +1,3 @@
-import type { Operation } from "../capabilities/operations/operations.ts";
 import type { Placement } from "./placement.ts";
 
 /**
@@ -106,8 +105,6 @@ export interface Refusal {
   conflicts?: Conflict[];
   /** With `PLACEMENT_MISMATCH`: the placement of the object that refuses. */
   placement?: Placement;
-  /** With `OPERATION_RUNNING`: the operation that is in the way. */
-  operation?: Operation;
   /** True if another shard will serve the names in a moment, because the deployment grows (G5). */
   isMoving?: true;
 }

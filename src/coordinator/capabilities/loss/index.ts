@@ -20,9 +20,7 @@ const directory: DirectoryHalf<typeof onDirectory> = {
     const reconciler = new DirectoryReconciler(part);
     return {
       handlers: {
-        /**
-         * Compares what ledgers have seen of this directory with its history (H2). Success confirms all points.
-         */
+        /** Compares what ledgers have seen of this directory with its history (H2). Success confirms them. */
         compare: (message) => {
           for (const { noticedBy, point } of message.points) {
             const refusal = part.history.refuse(point, noticedBy);

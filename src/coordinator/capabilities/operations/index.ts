@@ -32,6 +32,13 @@ declare module "../../kernel/directory/messages.ts" {
   }
 }
 
+declare module "../../kernel/refusal.ts" {
+  interface Refusal {
+    /** With `OPERATION_RUNNING`: the operation that is in the way. */
+    operation?: Operation;
+  }
+}
+
 declare module "../../kernel/directory/hooks.ts" {
   interface RunningOperation extends Operation {}
 }

@@ -14,8 +14,8 @@ interface Setting {
 }
 
 /**
- * The SQL statements on the directory's tables. It makes no decisions. Every change takes a position above all
- * earlier ones (H1).
+ * The SQL statements on the directory's tables. It makes no decisions. Every change takes a position above
+ * all earlier ones (H1).
  */
 export class DirectoryStore {
   readonly #sql: Sql;
