@@ -13,14 +13,7 @@ import { ok, refused, type Refusal, type Result } from "../../kernel/refusal.ts"
 import type { HoldRow } from "../../kernel/shard/rows.ts";
 import type { Queues } from "../../kernel/shard/queues.ts";
 import type { Slot } from "../../kernel/slot.ts";
-import type {
-  AbortedGrowth,
-  Growth,
-  GrowthProgress,
-  GrowthStep,
-  Receive,
-  Received,
-} from "./messages.ts";
+import type { AbortedGrowth, Growth, GrowthProgress, GrowthStep, Receive, Received } from "./messages.ts";
 import type { GrowthSource } from "./source.ts";
 import { WIPE_ROWS, type GrowthTarget } from "./target.ts";
 
