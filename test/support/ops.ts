@@ -1,6 +1,5 @@
-import type { Operator } from "../../src/coordinator/kernel/messages.ts";
-import { canonicalize } from "../../src/common/canonical/canonicalize.ts";
 import type {
+  Operator,
   BeginRequest,
   BucketKey,
   DecideRequest,
@@ -10,6 +9,7 @@ import type {
   OpKind,
   Outcome,
 } from "../../src/coordinator/kernel/messages.ts";
+import { canonicalize } from "../../src/common/canonical/canonicalize.ts";
 import { FORMAT, type Stamp } from "../../src/coordinator/kernel/formats.ts";
 import { shardOf, shardsOf } from "../../src/coordinator/kernel/placement.ts";
 import {

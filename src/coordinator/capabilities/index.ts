@@ -5,6 +5,7 @@ import type { Envelope } from "../kernel/messages.ts";
 import * as kernel from "../kernel/methods.ts";
 import { audit } from "./audit/index.ts";
 import { cells } from "./cells/index.ts";
+import { feed } from "./feed/index.ts";
 import { growth } from "./growth/index.ts";
 import { identities } from "./identities/index.ts";
 import { keys } from "./keys/index.ts";
@@ -40,6 +41,7 @@ export const capabilities = [
   growth,
   operations,
   loss,
+  feed,
 ] as const satisfies readonly Capability[];
 
 interface HalfOf {

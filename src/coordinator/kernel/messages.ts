@@ -427,16 +427,16 @@ export interface LookupAnswer {
   position: number;
 }
 
-/** Asks for what happened on a shard after a position (F4). Null: only for the newest position. */
-export interface ChangesRequest extends Envelope {
-  after: number | null;
-  /** Only changes that this cell made. Null: of all cells. */
-  cell: string | null;
-  /** Only claims of names of this type that began or ended. Null: all changes. */
-  type: number | null;
-  /** A page ends with the transaction that brings it to this many changes. */
-  limit: number;
-}
+/**
+ * The place of some holds of an execution among those of a shard: the shard's position when it got them, and
+ * their part of the execution.
+ */
+export type HoldPosition = readonly [since: number, part: number];
+
+/**
+ * The first 128 bits of a claim's SHA-256, as four 32-bit numbers. SQLite adds numbers of this size exactly.
+ */
+export type DigestWords = readonly [number, number, number, number];
 
 /**
  * What happened. A lease was `granted`, `committed` or `rolled_back`; a claim began (`claimed`), was changed
@@ -451,6 +451,7 @@ export const changeEvents = [
   "moved",
   "released",
 ] as const;
+
 export type ChangeEvent = (typeof changeEvents)[number];
 
 /** The claim of a change. `details` is null if the period of the name was erased since (K5). */
@@ -479,28 +480,6 @@ export interface Change {
   /** Present if the event is about a claim. */
   claim?: ChangedClaim;
 }
-
-/** A page of changes. If `hasMore`, another one follows at once. */
-export interface ChangesPage {
-  after: number;
-  /** The page has all transactions after `after`, up to this position. */
-  through: number;
-  /** The incarnations that reached `after` and `through`: with them, both are points of the history (H2). */
-  incarnations: [after: number, through: number];
-  changes: Change[];
-  hasMore: boolean;
-}
-
-/**
- * The place of some holds of an execution among those of a shard: the shard's position when it got them, and
- * their part of the execution.
- */
-export type HoldPosition = readonly [since: number, part: number];
-
-/**
- * The first 128 bits of a claim's SHA-256, as four 32-bit numbers. SQLite adds numbers of this size exactly.
- */
-export type DigestWords = readonly [number, number, number, number];
 
 /** Asks for the owners of a name, now and before (K2). */
 export interface ListPeriods extends Envelope {

@@ -51,7 +51,6 @@ export const shardMethods = {
   exchange: peerMethod<messages.Exchange, messages.ExchangeAnswer>("peer", ofLedger),
   settle: peerMethod<messages.Settle, messages.SettleAnswer>("peer"),
   lookup: method<messages.LookupRequest, messages.LookupAnswer>("read"),
-  listChanges: method<messages.ChangesRequest, messages.ChangesPage>("read"),
   ping: method<messages.PingShard, messages.ShardWork>("peer"),
   listPeriods: method<messages.ListPeriods, messages.PeriodPage>("read"),
   erasePeriods: method<messages.ErasePeriods, messages.ErasedPeriods>("whole"),

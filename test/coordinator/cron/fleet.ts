@@ -1,9 +1,13 @@
 import { applyD1Migrations, runInDurableObject, type D1Migration } from "cloudflare:test";
 import { env as bindings } from "cloudflare:workers";
 import { expect } from "vitest";
-import type { OperatorCall } from "../../../src/coordinator/kernel/messages.ts";
+import type {
+  OperatorCall,
+  Lease,
+  Outcome,
+  SettableState,
+} from "../../../src/coordinator/kernel/messages.ts";
 import type { Result } from "../../../src/coordinator/kernel/refusal.ts";
-import type { Lease, Outcome, SettableState } from "../../../src/coordinator/kernel/messages.ts";
 import { placementOf } from "../../../src/coordinator/kernel/placement.ts";
 import { configOf, type Env } from "../../../src/coordinator/env.ts";
 import { objectsOf } from "../../../src/coordinator/objects/objects.ts";

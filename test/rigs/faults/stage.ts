@@ -1,7 +1,6 @@
 /** The steps of the scenarios. Each repeats its call, as a careful caller does, until its answer is clear. */
 import type { Result } from "../../../src/coordinator/kernel/refusal.ts";
-import type { ExchangeAnswer, OperatorCall } from "../../../src/coordinator/kernel/messages.ts";
-import type { Envelope } from "../../../src/coordinator/kernel/messages.ts";
+import type { ExchangeAnswer, OperatorCall, Envelope } from "../../../src/coordinator/kernel/messages.ts";
 import { placementOf, shardOf } from "../../../src/coordinator/kernel/placement.ts";
 import type { TypesDocument } from "../../../src/common/types/document.ts";
 import { UNFINISHED } from "../../support/leases.ts";

@@ -631,7 +631,7 @@ export const bugs: Record<string, Bug> = {
   "the change feed tells no grants": one(
     "F2",
     ["I44"],
-    "src/coordinator/capabilities/feed/logged-changes.ts",
+    "src/coordinator/kernel/shard/logged-changes.ts",
     'this.isTold(hold) || fate === "moved" ? [] : ["granted"]',
     "[]",
   ),
@@ -652,7 +652,7 @@ export const bugs: Record<string, Bug> = {
   "a claim is released with the epoch of its destroy": one(
     "F2",
     ["I44"],
-    "src/coordinator/capabilities/feed/logged-changes.ts",
+    "src/coordinator/kernel/shard/logged-changes.ts",
     'claims.push(["released", claim.uuid, claim.epoch, detailsOf(claim)]);',
     'claims.push(["released", claim.uuid, epoch, detailsOf(claim)]);',
   ),
@@ -666,9 +666,9 @@ export const bugs: Record<string, Bug> = {
   "the change feed tells what is not durable": one(
     "F4",
     ["I44"],
-    "src/coordinator/kernel/methods.ts",
-    'listChanges: method<messages.ChangesRequest, messages.ChangesPage>("read")',
-    'listChanges: method<messages.ChangesRequest, messages.ChangesPage>("peer")',
+    "src/coordinator/capabilities/feed/index.ts",
+    'listChanges: method<ChangesRequest, ChangesPage>("read")',
+    'listChanges: method<ChangesRequest, ChangesPage>("peer")',
   ),
   "an incomplete log is told as if it were complete": one(
     "F4",

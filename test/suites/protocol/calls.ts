@@ -1,8 +1,7 @@
 /** Calls of ledgers and shards, as tests of the protocol make them. */
 import { expect } from "vitest";
-import type { OperatorCall } from "../../../src/coordinator/kernel/messages.ts";
+import type { OperatorCall, LookupFound, Outcome } from "../../../src/coordinator/kernel/messages.ts";
 import type { Ledger } from "../../../src/coordinator/kernel/ledger/ledger.ts";
-import type { LookupFound, Outcome } from "../../../src/coordinator/kernel/messages.ts";
 import type { Shard } from "../../../src/coordinator/kernel/shard/shard.ts";
 import { shardOf, shardsOf } from "../../../src/coordinator/kernel/placement.ts";
 import { beginRequest, callerOf, decideRequest, keyOf, type OpSpec } from "../../support/ops.ts";

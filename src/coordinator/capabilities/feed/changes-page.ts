@@ -1,4 +1,5 @@
-import type { Change, ChangesPage, ChangesRequest } from "../../kernel/messages.ts";
+import type { ChangesPage, ChangesRequest } from "./messages.ts";
+import type { Change } from "../../kernel/messages.ts";
 import type { ShardLog } from "../../kernel/shard/shard-log.ts";
 
 /** The number of log rows that are read at a time, because a few rows can fill a page. */

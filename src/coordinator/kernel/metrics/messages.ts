@@ -82,7 +82,6 @@ export interface ShardMetrics extends PartMetrics {
   /** The names that were looked up. */
   lookups: number;
   /** Messages for lists and digests of records. */
-  changeReads: number;
   recordReads: number;
 }
 

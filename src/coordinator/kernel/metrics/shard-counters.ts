@@ -1,13 +1,6 @@
 import type { ShardMetrics } from "./messages.ts";
 
-export type Counted =
-  | "exchanges"
-  | "settles"
-  | "inquiries"
-  | "sweeps"
-  | "lookups"
-  | "changeReads"
-  | "recordReads";
+export type Counted = "exchanges" | "settles" | "inquiries" | "sweeps" | "lookups" | "recordReads";
 
 /** What an instance of a shard has done since it started. */
 export class ShardCounters {
@@ -17,7 +10,6 @@ export class ShardCounters {
     inquiries: 0,
     sweeps: 0,
     lookups: 0,
-    changeReads: 0,
     recordReads: 0,
   };
 

@@ -1,8 +1,6 @@
 import { keyHash } from "../key-hash.ts";
 import type { Limits } from "../../../common/limits.ts";
 import type {
-  ChangesPage,
-  ChangesRequest,
   Decision,
   Envelope,
   ErasedPeriods,
@@ -35,7 +33,6 @@ import type { Handlers, Method } from "../method.ts";
 import { shardMethods, type Peers, type ShardCalls } from "../methods.ts";
 import { counting, defineServed, type Checked, type Measures, type Work } from "../serve.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
-import { changesPage } from "../../capabilities/feed/changes-page.ts";
 import { endHolds, type EndedAs } from "./end-holds.ts";
 import { holdPage } from "../../capabilities/loss/hold-page.ts";
 import { readPeriods } from "../../capabilities/past-claims/periods.ts";
@@ -165,7 +162,6 @@ function handlersOf(part: ShardPart): Handlers<typeof shardMethods> {
     exchange: (message) => exchange(part, message),
     settle: (message) => settle(part, message),
     lookup: (message) => lookup(part, message),
-    listChanges: (message) => listChanges(part, message),
     planTransfer: (message) => readClaims(part, message.from, message, () => planTransfer(part, message)),
     ping: (message) => ok(ping(part, message)),
     listPeriods: (message) => listPeriods(part, message),
@@ -228,7 +224,6 @@ function measuresOf({ counters, exchangeDurations }: ShardPart): Measures<typeof
       counters.add("lookups", keys.length);
       return serve();
     },
-    listChanges: count("changeReads"),
     planTransfer: count("recordReads"),
     listPeriods: count("lookups"),
   };
@@ -421,41 +416,6 @@ async function lookup(part: ShardPart, message: LookupRequest): Promise<Result<L
   });
 }
 
-/** Returns what happened after a position, for the change feed (F4). */
-async function listChanges(
-  part: ShardPart,
-  { after, ...message }: ChangesRequest,
-): Promise<Result<ChangesPage>> {
-  const { log, history, reads } = part;
-  const newest = log.position;
-  // A consumer's word proves no loss, like a router's (Q3).
-  if (after !== null && after > newest) {
-    return refused(
-      "UNAVAILABLE",
-      `the shard is at position ${newest}, and the changes should begin after position ${after}`,
-      { retryAfterMs: 1_000 },
-    );
-  }
-  return reads
-    .run<Result<ChangesPage>>(message.cell ?? OPERATORS, () => {
-      const start = after ?? newest;
-      const read = changesPage(log, start, message, history.lastPositionAfter(start));
-      return read === undefined
-        ? { value: changesPruned(after), rows: 0 }
-        : { value: ok(withPoints(part, read.page)), rows: read.visited };
-    })
-    .then((done) => (done.ok ? done.value : done));
-}
-
-function withPoints(part: ShardPart, page: Omit<ChangesPage, "incarnations">): ChangesPage {
-  const { after, through } = page;
-  const incarnations: ChangesPage["incarnations"] = [
-    part.history.incarnationAt(after),
-    part.history.incarnationAt(through),
-  ];
-  return { ...page, incarnations };
-}
-
 /** Counts what this shard has of a scope, before a transfer of it is prepared (Y2). */
 function planTransfer(part: ShardPart, message: PlanTransfer): Promise<Result<TransferPlan>> {
   return part.claimReads.run(message.from, () => {
@@ -555,14 +515,6 @@ const unknownOwner: Result<never> = refused(
   "the ledger that knows whether the name is taken cannot be reached",
   { retryAfterMs: 1_000 },
 );
-
-const changesPruned = (after: number | null): Result<never> =>
-  refused(
-    "FAILED_PRECONDITION",
-    `the shard no longer has all changes after position ${after}; read the newest positions, then export ` +
-      "the records, and continue from these positions",
-    { reason: "CHANGES_PRUNED" },
-  );
 
 const growing = refused(
   "UNAVAILABLE",

@@ -1,8 +1,8 @@
 /** Tests of what a ledger remembers of its operators' changes. */
 import { expect, test } from "vitest";
 import type { AuditEntry } from "../../../../src/coordinator/capabilities/audit/audit.ts";
-import type { Operator } from "../../../../src/coordinator/kernel/messages.ts";
 import type {
+  Operator,
   BeginRequest,
   SettableState,
   Caller,

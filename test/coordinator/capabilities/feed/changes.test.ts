@@ -1,7 +1,8 @@
 /** What a shard tells the change feed: leases, and claims that begin and end, in order. */
 import { describe, expect, test } from "vitest";
 import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
-import type { Change, ChangesPage, Outcome } from "../../../../src/coordinator/kernel/messages.ts";
+import type { Outcome, Change } from "../../../../src/coordinator/kernel/messages.ts";
+import type { ChangesPage } from "../../../../src/coordinator/capabilities/feed/messages.ts";
 import { migrate } from "../../../support/migrate.ts";
 import { changesPage } from "../../../../src/coordinator/capabilities/feed/changes-page.ts";
 import { shardSchema } from "../../../../src/coordinator/kernel/shard/schema.ts";
@@ -489,5 +490,14 @@ describe("erasing a name", () => {
     expect(await erase(false)).toEqual({ ...found, changes: 0 });
     const claims = (await changes(c)).filter(({ claim }) => claim !== undefined);
     expect(shown(claims)).toEqual(["claimed (erased)", "claimed 1", "released (erased)"]);
+  });
+});
+
+test("a shard counts the reads of its changes", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  const request = { ...c.envelope, after: null, cell: null, type: null, limit: 10 };
+  await c.clock.runUntil(c.shard(0).object.listChanges(request));
+  expect(await c.clock.runUntil(c.shard(0).object.metrics(c.envelope))).toMatchObject({
+    value: { changeReads: 1 },
   });
 });

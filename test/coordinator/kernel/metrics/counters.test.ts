@@ -179,7 +179,6 @@ describe("a shard counts", () => {
       settles: 1,
       inquiries: 1,
       lookups: 2,
-      changeReads: 0,
       recordReads: 0,
       sweeps: 0,
       holds: 2,

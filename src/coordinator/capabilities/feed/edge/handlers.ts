@@ -1,6 +1,7 @@
 import type * as z from "zod";
 import { keyExpired } from "../../../auth/verifier.ts";
-import type { Change, ChangesPage, HistoryPoint } from "../../../kernel/messages.ts";
+import type { HistoryPoint, Change } from "../../../kernel/messages.ts";
+import type { ChangesPage } from "../messages.ts";
 import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 import { formatPositions, type Positions } from "../../../../users/router/positions.ts";
 import { wallClock } from "../../../runtime.ts";

@@ -1,4 +1,4 @@
-import type { ChangesPage, ChangesRequest } from "../../../kernel/messages.ts";
+import type { ChangesPage, ChangesRequest } from "../messages.ts";
 import { ok, type Result } from "../../../kernel/refusal.ts";
 import type { Positions } from "../../../../users/router/positions.ts";
 
