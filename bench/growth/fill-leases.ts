@@ -9,6 +9,7 @@ import type { AttemptId, Op } from "../../src/coordinator/kernel/messages.ts";
 import { shardOf } from "../../src/coordinator/kernel/placement.ts";
 import { newHold } from "../../src/coordinator/kernel/shard/prepare.ts";
 import { ShardLog } from "../../src/coordinator/kernel/shard/shard-log.ts";
+import { noShardHooks } from "../../src/coordinator/kernel/shard/hooks.ts";
 import { ShardStore } from "../../src/coordinator/kernel/shard/store.ts";
 import { payloadHash } from "../../src/coordinator/api/batch.ts";
 import { bucketType, sourceOf, subjectOf } from "../../test/support/types.ts";
@@ -78,7 +79,7 @@ export class LeaseFiller {
   /** Inserts the holds with the next epochs of the shard, and records these epochs in the leases. */
   #hold(sql: FileSql, ops: readonly Op[], rows: ReadonlyMap<Op, LeaseRow>): void {
     const log = new ShardLog(sql, { now: () => this.#nowMs });
-    const store = new ShardStore(sql, log, { keep: () => {} });
+    const store = new ShardStore(sql, log, noShardHooks());
     const shardIncarnation = raiseIncarnation(sql, randomUUID(), log.position + 1);
     sql.transaction([], () => {
       for (const op of ops) {

@@ -32,6 +32,7 @@ import * as projection from "../../src/coordinator/d1/schema.ts";
 import { defaultRuntime } from "../../src/coordinator/runtime.ts";
 import { TestClock } from "../../src/users/testing/clock.ts";
 import { makeKeys } from "../../src/users/testing/keys.ts";
+import { ChangeCounts } from "../../src/coordinator/capabilities/records/change-counts.ts";
 import { Cluster } from "../support/cluster.ts";
 import { DESTROY } from "../support/holds.ts";
 import { ManyRows } from "../../src/coordinator/kernel/shard/many-rows.ts";
@@ -485,7 +486,11 @@ const proofs: Record<string, Proof> = {
     });
     return [sizeOf(log, "#held"), 0];
   },
-  "ChangeCounts.#counts": "after work",
+  "ChangeCounts.#counts": () => {
+    const counts = new ChangeCounts({ uuid: () => "", fraction: () => 0 });
+    for (const cell of ["1", "2", "1"]) counts.add(cell);
+    return Promise.resolve([sizeOf(counts, "#counts"), 2]);
+  },
   "ManyRows.#texts": async () => {
     const many = new ManyRows(1, (values) => `SELECT * FROM (VALUES ${values})`);
     const sql = new NodeSql(new DatabaseSync(":memory:"));

@@ -11,6 +11,7 @@ import { identities } from "./identities/index.ts";
 import { keys } from "./keys/index.ts";
 import { loss } from "./loss/index.ts";
 import { operations } from "./operations/index.ts";
+import { pastClaims } from "./past-claims/index.ts";
 import { records } from "./records/index.ts";
 import { removal } from "./removal/index.ts";
 import { renewals } from "./renewals/index.ts";
@@ -42,6 +43,7 @@ export const capabilities = [
   operations,
   loss,
   feed,
+  pastClaims,
 ] as const satisfies readonly Capability[];
 
 interface HalfOf {

@@ -12,7 +12,6 @@ export interface AuditedActions {
   drain_cell: true;
   undrain_cell: true;
   unfreeze_cell: true;
-  erase_history: true;
 }
 
 export type AuditedAction = keyof AuditedActions;

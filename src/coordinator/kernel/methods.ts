@@ -52,8 +52,6 @@ export const shardMethods = {
   settle: peerMethod<messages.Settle, messages.SettleAnswer>("peer"),
   lookup: method<messages.LookupRequest, messages.LookupAnswer>("read"),
   ping: method<messages.PingShard, messages.ShardWork>("peer"),
-  listPeriods: method<messages.ListPeriods, messages.PeriodPage>("read"),
-  erasePeriods: method<messages.ErasePeriods, messages.ErasedPeriods>("whole"),
   part: method<messages.Envelope, messages.PartStatus>("always"),
   metrics: method<messages.Envelope, metrics.ShardMetrics>("always"),
   reconcile: method<messages.ReconcileShard, messages.ShardReconciliation>("always"),

@@ -581,7 +581,7 @@ export const bugs: Record<string, Bug> = {
     "K1",
     ["I35"],
     "src/coordinator/capabilities/transfer/shard.ts",
-    "this.#part.pastClaims.keepMoved(range, nowMs, MOVED_ROWS);",
+    "for (const moving of this.#part.hooks.claimsMoving) moving(range, nowMs, MOVED_ROWS);",
     "",
   ),
   // What operators change
@@ -819,8 +819,8 @@ export const bugs: Record<string, Bug> = {
     "K1",
     ["I35"],
     "src/coordinator/kernel/shard/store.ts",
-    "this.#pastClaims.keep([...destroy, ...replace], nowMs);",
-    "this.#pastClaims.keep(destroy, nowMs);",
+    "const ends = [...destroy, ...replace];",
+    "const ends = destroy;",
   ),
   "a period begins when the name was created": one(
     "K1",
@@ -853,7 +853,7 @@ export const bugs: Record<string, Bug> = {
   "an erasure has no audit entry": one(
     "K5",
     ["I33"],
-    "src/coordinator/kernel/shard/shard.ts",
+    "src/coordinator/capabilities/past-claims/calls.ts",
     "if (result.erased > 0 || changes > 0) {",
     "if (result.erased < 0) {",
   ),
@@ -1624,7 +1624,7 @@ export const bugs: Record<string, Bug> = {
     "B8",
     ["I11"],
     "src/coordinator/kernel/shard/sweeper.ts",
-    "if (this.#hasHolds || isDropDue) this.#alarm.setBy(now + this.#part.limits.sweepAfterMs);",
+    "if (this.#hasHolds || this.#isWorkDue(now)) this.#alarm.setBy(now + this.#part.limits.sweepAfterMs);",
     "",
   ),
   // Decisions

@@ -1,4 +1,8 @@
-import type { ErasedPeriods, Period, PeriodPage } from "../../../src/coordinator/kernel/messages.ts";
+import type {
+  ErasedPeriods,
+  Period,
+  PeriodPage,
+} from "../../../src/coordinator/capabilities/past-claims/messages.ts";
 import { operator } from "../../support/ops.ts";
 import type { PastClaimRow } from "../../../src/coordinator/capabilities/past-claims/shard.ts";
 import type { Name } from "./local.ts";

@@ -26,11 +26,6 @@ export type NameCursor =
   | readonly [table: "claim", type: number, canonical: string]
   | readonly ["hold", ...HoldPosition];
 
-/** All past claims up to this one are read. */
-export type PastCursor = readonly [segment: number, type: number, canonical: string, epoch: number];
-
-export const FIRST_PAST_CLAIM: PastCursor = [0, -1, "", 0];
-
 export const FIRST_NAME: NameCursor = ["claim", -1, ""];
 
 export type ChangedName = BucketKey & { change: number };
@@ -104,29 +99,6 @@ export class MovedNames {
   delete(keys: readonly BucketKey[]): void {
     DELETE_CLAIMS.all(this.#sql, keys.map(pairOf));
     this.#log.held.end(keys.map(({ type, canonical }) => bucketText(type, canonical)));
-  }
-
-  /** Deletes past claims of names that have moved, among the next `limit` ones. Null: there are no more. */
-  deletePast(behind: PastCursor, limit: number, hasMoved: (key: BucketKey) => boolean): PastCursor | null {
-    const rows = this.#sql.all<BucketKey & { segment: number; epoch: number }>(
-      `SELECT segment, bucket_type AS type, canonical, epoch FROM past_claim
-        WHERE (segment, bucket_type, canonical, epoch) > (?, ?, ?, ?)
-        ORDER BY segment, bucket_type, canonical, epoch LIMIT ?`,
-      ...behind,
-      limit,
-    );
-    for (const { segment, type, canonical, epoch } of rows)
-      if (hasMoved({ type, canonical }))
-        this.#sql.all(
-          `DELETE FROM past_claim
-            WHERE segment = ? AND bucket_type = ? AND canonical = ? AND epoch = ?`,
-          segment,
-          type,
-          canonical,
-          epoch,
-        );
-    const last = rows.length === limit ? rows.at(-1) : undefined;
-    return last === undefined ? null : [last.segment, last.type, last.canonical, last.epoch];
   }
 
   noteChange({ type, canonical }: BucketKey, change: number): void {

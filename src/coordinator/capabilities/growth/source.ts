@@ -11,6 +11,8 @@ import type {
   Receive,
 } from "./messages.ts";
 import type { History } from "../../kernel/history.ts";
+import type { HookLists } from "../../kernel/half.ts";
+import type { KeptCursor, ShardHooks } from "../../kernel/shard/hooks.ts";
 import type { Limits } from "../../../common/limits.ts";
 import type { BucketKey, HandedOver, HistoryPoint } from "../../kernel/messages.ts";
 import type { Peers } from "../../kernel/methods.ts";
@@ -19,19 +21,14 @@ import { placementOf, shardOf } from "../../kernel/placement.ts";
 import { placementMismatch, type PlacementGuard } from "../../kernel/placement-guard.ts";
 import type { Ports } from "../../kernel/ports.ts";
 import { ok, refused, type Refusal, type Result } from "../../kernel/refusal.ts";
-import {
-  FIRST_NAME,
-  FIRST_PAST_CLAIM,
-  type ChangedName,
-  type MovedNames,
-  type NameCursor,
-  type PastCursor,
-} from "./moved-names.ts";
+import { FIRST_NAME, type ChangedName, type MovedNames, type NameCursor } from "./moved-names.ts";
 import type { RangeHolds } from "../transfer/range-holds.ts";
 import type { ShardLog } from "../../kernel/shard/shard-log.ts";
 
 /** The names that one message has, and that one transaction deletes. */
 const PAGE_ROWS = 250;
+
+const FIRST_PAST_CLAIM: KeptCursor = [0, -1, "", 0];
 
 /** How often a message is repeated at once, because the target deletes an earlier copy first. */
 const MOST_REPEATS = 100;
@@ -58,7 +55,7 @@ export type StoredGrowth = Pick<Growth, "id" | "from" | "to" | "position"> & {
   targets: Record<number, Target>;
   /** How far moved names are deleted. Null: all of them are, and their past claims come next. */
   clean: NameCursor | null;
-  cleanPast: PastCursor;
+  cleanPast: KeptCursor;
   cleaned: number;
   /** Whether all that has moved is deleted. The growth is kept, because an earlier loss may show (G7). */
   isCleaned: boolean;
@@ -89,6 +86,7 @@ interface Needs {
   readonly limits: Limits;
   readonly names: MovedNames;
   readonly ranges: Pick<RangeHolds, "size">;
+  readonly hooks: Pick<HookLists<ShardHooks>, "moved">;
   readonly log: ShardLog;
   readonly history: History;
   readonly commits: GroupCommit;
@@ -473,7 +471,8 @@ export class GrowthSource {
         if (this.#growth?.id !== growth.id) return ok(limit);
         if (growth.clean === null) {
           const hasMoved = (key: BucketKey): boolean => this.#moves(key, growth);
-          const next = this.#part.names.deletePast(growth.cleanPast, limit, hasMoved);
+          const [deleteMoved] = this.#part.hooks.moved;
+          const next = deleteMoved?.(growth.cleanPast, limit, hasMoved) ?? null;
           if (next === null) this.#cleanedAll(this.#growth);
           else this.#store({ ...this.#growth, cleanPast: next });
           return ok(limit);

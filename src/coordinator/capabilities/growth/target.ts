@@ -1,5 +1,7 @@
 import type { AbortedGrowth, Growth, Receive, Received } from "./messages.ts";
 import { isSamePoint, nextPoint, type History } from "../../kernel/history.ts";
+import type { HookLists } from "../../kernel/half.ts";
+import type { ShardHooks } from "../../kernel/shard/hooks.ts";
 import type { BucketKey, HandedOver, HistoryPoint } from "../../kernel/messages.ts";
 import { deleteMeta, readMeta, writeMeta } from "../../kernel/meta.ts";
 import { placementOf, shardOf } from "../../kernel/placement.ts";
@@ -7,7 +9,6 @@ import type { PlacementGuard } from "../../kernel/placement-guard.ts";
 import type { Ports } from "../../kernel/ports.ts";
 import { ok, refused, type Result } from "../../kernel/refusal.ts";
 import { FIRST_NAME, type MovedNames, type NameCursor } from "./moved-names.ts";
-import type { PastClaims } from "../past-claims/shard.ts";
 import type { ShardLog } from "../../kernel/shard/shard-log.ts";
 
 /** What this shard has of one source. */
@@ -43,7 +44,7 @@ interface Needs {
   readonly names: MovedNames;
   readonly log: ShardLog;
   readonly history: History;
-  readonly pastClaims: PastClaims;
+  readonly hooks: Pick<HookLists<ShardHooks>, "incomplete">;
   readonly placementGuard: PlacementGuard;
 }
 
@@ -246,7 +247,7 @@ export class GrowthTarget {
     // A ledger that has forgotten the lease of a hold that moves must notice that here, too (H3, H4).
     for (const [cell, seen] of Object.entries(ledgers)) this.#part.log.noteLater(cell, seen);
     this.#part.log.jumpTo(point?.position ?? 0);
-    this.#part.pastClaims.incompleteBefore(this.#part.ports.clock.now());
+    for (const incomplete of this.#part.hooks.incomplete) incomplete(this.#part.ports.clock.now());
   }
 
   #forgetIfComplete(): void {

@@ -3,6 +3,8 @@ import type { AuditTrail } from "../../kernel/audit-trail.ts";
 import { fanOut } from "../../kernel/fan-out.ts";
 import type { GroupCommit } from "../../kernel/group-commit.ts";
 import { abovePoints, POSITION_MARGIN, TOLD_INCARNATIONS, type History } from "../../kernel/history.ts";
+import type { HookLists } from "../../kernel/half.ts";
+import type { ShardHooks } from "../../kernel/shard/hooks.ts";
 import type { Limits } from "../../../common/limits.ts";
 import type {
   FinishShard,
@@ -20,7 +22,6 @@ import type { Answer, Ports } from "../../kernel/ports.ts";
 import { ok, refused, type Refusal, type Result } from "../../kernel/refusal.ts";
 import type { GrowthSource } from "../growth/source.ts";
 import type { GrowthTarget } from "../growth/target.ts";
-import type { PastClaims } from "../past-claims/shard.ts";
 import type { RangeHolds } from "../transfer/range-holds.ts";
 import type { ShardLog } from "../../kernel/shard/shard-log.ts";
 import type { ShardStore } from "../../kernel/shard/store.ts";
@@ -52,7 +53,7 @@ interface Needs {
   readonly peers: Pick<Peers, "ledger" | "shard">;
   readonly source: Pick<GrowthSource, "newShards" | "lossAccepted">;
   readonly target: Pick<GrowthTarget, "lossAccepted">;
-  readonly pastClaims: PastClaims;
+  readonly hooks: Pick<HookLists<ShardHooks>, "incomplete">;
   readonly audit: AuditTrail;
   readonly index: number;
 }
@@ -164,7 +165,7 @@ export class ShardReconciler {
       const before = this.#part.log.position;
       this.#part.log.jumpTo(Math.max(before, seen.position) + POSITION_MARGIN);
       this.#part.log.loseChanges();
-      this.#part.pastClaims.incompleteBefore(this.#part.ports.clock.now());
+      for (const incomplete of this.#part.hooks.incomplete) incomplete(this.#part.ports.clock.now());
       // That a transfer may have been cut is among what was lost (Y6).
       for (const range of this.#part.ranges.all()) this.#part.ranges.precommit(range);
       // It needs no room (O3), because a shard that is lost hands out no entries.
@@ -201,7 +202,7 @@ export class ShardReconciler {
       if (this.#part.history.state !== "reconciling") return ok(null);
       const full = this.#part.audit.refusal;
       if (full !== undefined) return { ok: false, refusal: full } as const;
-      this.#part.pastClaims.incompleteBefore(this.#part.ports.clock.now());
+      for (const incomplete of this.#part.hooks.incomplete) incomplete(this.#part.ports.clock.now());
       this.#append(operator, "finish_part", "complete");
       return ok({ durable: this.#part.history.finish() });
     });

@@ -1,4 +1,4 @@
-import type { ListPeriods, Period, PeriodPage } from "../../kernel/messages.ts";
+import type { ListPeriods, Period, PeriodPage } from "./messages.ts";
 import { periodOfClaim, type PastClaims } from "./shard.ts";
 import type { ShardStore } from "../../kernel/shard/store.ts";
 

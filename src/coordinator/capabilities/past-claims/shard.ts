@@ -1,9 +1,10 @@
 import type { Limits } from "../../../common/limits.ts";
-import type { BucketKey, OpKind, Period } from "../../kernel/messages.ts";
+import type { BucketKey, OpKind } from "../../kernel/messages.ts";
+import type { Period } from "./messages.ts";
 import { readMeta, writeMeta } from "../../kernel/meta.ts";
 import type { Sql } from "../../kernel/ports.ts";
 import { ManyRows } from "../../kernel/shard/many-rows.ts";
-import type { RangeHoldRow } from "../transfer/range-holds.ts";
+import type { KeptCursor, MovingRange } from "../../kernel/shard/hooks.ts";
 import type { ClaimRow, HoldRow } from "../../kernel/shard/rows.ts";
 import { FIRST_OF_SCOPE } from "../transfer/scope-store.ts";
 
@@ -13,12 +14,12 @@ import { FIRST_OF_SCOPE } from "../transfer/scope-store.ts";
  */
 export const PAST_CLAIM_TABLES = [
   // `row_count` is written when the next segment begins. It also counts rows that were erased since.
-  `CREATE TABLE past_segment (
+  `CREATE TABLE IF NOT EXISTS past_segment (
      segment INTEGER NOT NULL PRIMARY KEY,
      from_ms INTEGER NOT NULL,
      row_count INTEGER NOT NULL
    ) STRICT, WITHOUT ROWID`,
-  `CREATE TABLE past_claim (
+  `CREATE TABLE IF NOT EXISTS past_claim (
      segment INTEGER NOT NULL,
      bucket_type INTEGER NOT NULL,
      canonical TEXT NOT NULL,
@@ -154,9 +155,9 @@ export class PastClaims {
 
   /**
    * Keeps the first claims of a scope, which a transfer is about to give to its destination. Must be called
-   * in the transaction that does it, before it does. Returns how many there are.
+   * in the transaction that does it, before it does.
    */
-  keepMoved({ from_cell, scope, lease, cut_at_ms }: RangeHoldRow, nowMs: number, most: number): number {
+  keepMoved({ from_cell, scope, lease, cut_at_ms }: MovingRange, nowMs: number, most: number): void {
     const segment = this.#segmentAt(nowMs);
     const kept = this.#sql.all(
       `INSERT INTO past_claim (segment, bucket_type, canonical, epoch, value, cell, subject_type, subject_id,
@@ -174,7 +175,6 @@ export class PastClaims {
     ).length;
     segment.rows += kept;
     this.#hasChanged = true;
-    return kept;
   }
 
   /** Returns the segment of what ends now. */
@@ -285,6 +285,29 @@ export class PastClaims {
       this.#segments.shift();
     }
     this.#hasChanged = true;
+  }
+
+  /** Deletes past claims of names that have moved, among the next `limit` ones. Null: there are no more. */
+  deleteMoved(behind: KeptCursor, limit: number, hasMoved: (key: BucketKey) => boolean): KeptCursor | null {
+    const rows = this.#sql.all<BucketKey & { segment: number; epoch: number }>(
+      `SELECT segment, bucket_type AS type, canonical, epoch FROM past_claim
+        WHERE (segment, bucket_type, canonical, epoch) > (?, ?, ?, ?)
+        ORDER BY segment, bucket_type, canonical, epoch LIMIT ?`,
+      ...behind,
+      limit,
+    );
+    for (const { segment, type, canonical, epoch } of rows)
+      if (hasMoved({ type, canonical }))
+        this.#sql.all(
+          `DELETE FROM past_claim
+            WHERE segment = ? AND bucket_type = ? AND canonical = ? AND epoch = ?`,
+          segment,
+          type,
+          canonical,
+          epoch,
+        );
+    const last = rows.length === limit ? rows.at(-1) : undefined;
+    return last === undefined ? null : [last.segment, last.type, last.canonical, last.epoch];
   }
 
   /** Claims that ended before this time may be missing from now on. */

@@ -5,7 +5,6 @@ import { limitTable } from "../../../common/limits.ts";
 import type { ScrubKind } from "./messages.ts";
 import { shardOf } from "../../kernel/placement.ts";
 import { sourceOrder } from "../../../common/source-order.ts";
-import type { PastClaimRow } from "../past-claims/shard.ts";
 import type { RangeHoldRow } from "../transfer/range-holds.ts";
 import type { ClaimRow, HoldRow } from "../../kernel/shard/rows.ts";
 
@@ -23,10 +22,11 @@ export interface RowContext {
 export type CheckedHold = HoldRow & { claim_cell: string | null; claim_epoch: number | null };
 
 /** A past claim, with the epoch of the claim that the name has now. */
-export type CheckedPastClaim = Pick<
-  PastClaimRow,
-  "bucket_type" | "canonical" | "value" | "cell" | "epoch" | "ended_by"
-> & { segment: number; claim_epoch: number | null };
+export type CheckedPastClaim = Pick<ClaimRow, "bucket_type" | "canonical" | "value" | "cell" | "epoch"> & {
+  segment: number;
+  ended_by: string;
+  claim_epoch: number | null;
+};
 
 type Named = Pick<ClaimRow, "bucket_type" | "canonical" | "epoch"> & { value: string | null };
 

@@ -1,12 +1,13 @@
 import type { GroupCommit } from "../../kernel/group-commit.ts";
 import { keyHash } from "../../kernel/key-hash.ts";
+import type { HookLists } from "../../kernel/half.ts";
+import type { ShardHooks } from "../../kernel/shard/hooks.ts";
 import type { Limits } from "../../../common/limits.ts";
 import type { Prepare, PrepareAnswer, RefusedPrepare } from "../../kernel/messages.ts";
 import { ok, refused, type Refusal, type Result } from "../../kernel/refusal.ts";
 import type { PlanTransfer, TransferPlan } from "./messages.ts";
 import type { TransferOp } from "./range.ts";
 import type { EndedAs } from "../../kernel/shard/end-holds.ts";
-import type { PastClaims } from "../past-claims/shard.ts";
 import { involves, MOST_RANGE_HOLDS, type RangeHoldRow, type RangeHolds } from "./range-holds.ts";
 import type { ClaimReads } from "../../kernel/shard/read-queue.ts";
 import type { ScopeStore } from "./scope-store.ts";
@@ -33,7 +34,7 @@ interface Needs {
   readonly limits: Limits;
   readonly ranges: RangeHolds;
   readonly scopes: ScopeStore;
-  readonly pastClaims: Pick<PastClaims, "keepMoved">;
+  readonly hooks: Pick<HookLists<ShardHooks>, "claimsMoving">;
   readonly log: ShardLog;
   readonly index: number;
   readonly ports: Pick<Ports, "clock">;
@@ -167,7 +168,7 @@ export class ShardTransfers {
   #move(range: RangeHoldRow, nowMs: number): void {
     const { from_cell: from, scope } = range;
     if (this.#part.scopes.count(from, scope, 1) > 0) {
-      this.#part.pastClaims.keepMoved(range, nowMs, MOVED_ROWS);
+      for (const moving of this.#part.hooks.claimsMoving) moving(range, nowMs, MOVED_ROWS);
       const moved = this.#part.scopes.move(range, MOVED_ROWS);
       for (const claim of moved) this.#part.log.changes.noteMoved(range, claim);
       if (moved.length === MOVED_ROWS) return;

@@ -1,6 +1,18 @@
 import type { HookLists } from "../half.ts";
-import type { ShardWork } from "../messages.ts";
+import type { BucketKey, ShardWork } from "../messages.ts";
 import type { ShardMetrics } from "../metrics/messages.ts";
+import type { HoldRow } from "./rows.ts";
+
+/** The claims of a scope that a transfer moves: those of `from_cell`. */
+export interface MovingRange {
+  readonly from_cell: string;
+  readonly scope: string;
+  readonly lease: string;
+  readonly cut_at_ms: number | null;
+}
+
+/** The rows about past claims up to this one were read. */
+export type KeptCursor = readonly [segment: number, type: number, canonical: string, epoch: number];
 
 /** What capabilities do in a shard besides their methods. */
 export interface ShardHooks {
@@ -9,6 +21,31 @@ export interface ShardHooks {
   metrics?(): Partial<ShardMetrics>;
   /** A hold of a cell is made or ends. Null: the claims of many cells come or go without holds. */
   touched?(cell: string | null): void;
+  /** Committed destroys and replaces are about to end claims, in the same transaction. */
+  claimsEnding?(holds: readonly HoldRow[], nowMs: number): void;
+  /** A transfer is about to give up to `most` claims to its destination, in the same transaction. */
+  claimsMoving?(range: MovingRange, nowMs: number, most: number): void;
+  /** What ended before now may be missing: something was lost, or names have come from another shard. */
+  incomplete?(nowMs: number): void;
+  /**
+   * Deletes what the shard keeps of names that have moved away, among the next `limit` rows. Returns where to
+   * continue. Null: there are no more.
+   */
+  moved?(behind: KeptCursor, limit: number, hasMoved: (key: BucketKey) => boolean): KeptCursor | null;
+  /** Whether rows were changed since the last call. Then the transaction gets a row of the log. */
+  takeChanged?(): boolean;
+  /** Work that is due at a time. Infinity: there is none. */
+  alarm?: { dueMs(nowMs: number): number; run(): Promise<void> };
 }
 
-export const noShardHooks = (): HookLists<ShardHooks> => ({ pinged: [], metrics: [], touched: [] });
+export const noShardHooks = (): HookLists<ShardHooks> => ({
+  pinged: [],
+  metrics: [],
+  touched: [],
+  claimsEnding: [],
+  claimsMoving: [],
+  incomplete: [],
+  moved: [],
+  takeChanged: [],
+  alarm: [],
+});

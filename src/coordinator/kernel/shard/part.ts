@@ -14,7 +14,6 @@ import { GrowthTarget } from "../../capabilities/growth/target.ts";
 import { Inquirer } from "./inquirer.ts";
 import { ShardReconciler } from "../../capabilities/loss/shard.ts";
 import { MovedNames } from "../../capabilities/growth/moved-names.ts";
-import { PastClaims } from "../../capabilities/past-claims/shard.ts";
 import { RangeHolds } from "../../capabilities/transfer/range-holds.ts";
 import { ShardLog } from "./shard-log.ts";
 import { ReadQueue } from "./read-queue.ts";
@@ -60,10 +59,9 @@ export function makePart(
   const counters = new ShardCounters();
   const exchangeDurations = new Histogram(ports.clock);
   const isFull = (): boolean => ports.sql.sizeBytes() > limits.shardBytes;
-  const pastClaims = new PastClaims(ports.sql, limits, isFull);
   const audit = auditTrailOf(halves, { ports, limits, name: `shard ${index}` });
   const queues = new Slot<Queues>(noQueues);
-  const store = new ShardStore(ports.sql, log, pastClaims, touch, (key, isHeld) => {
+  const store = new ShardStore(ports.sql, log, hooks, touch, (key, isHeld) => {
     queues.current.holdChanged(key, isHeld);
     source.changed(key);
   });
@@ -76,7 +74,7 @@ export function makePart(
     limits,
     peers,
     store,
-    pastClaims,
+    hooks,
     audit,
     touch,
     ranges,
@@ -92,7 +90,8 @@ export function makePart(
   });
   /** Writes the log row of a transaction that changed something. */
   const logTransaction = (): void => {
-    const hasChanged = [store, pastClaims, ranges, target].map((part) => part.takeChanged()).includes(true);
+    const changed = [store, ranges, target].map((part) => part.takeChanged());
+    const hasChanged = [...changed, ...hooks.takeChanged.map((take) => take())].includes(true);
     if (!hasChanged && !log.hasJumped && !log.held.hasChanged && log.changes.isEmpty) return log.discard();
     history.raise();
     log.append();

@@ -2,7 +2,6 @@ import { INCARNATION_TABLE } from "../history.ts";
 import type { Steps } from "../tables.ts";
 import { claimTable } from "./rows.ts";
 import { MOVED_NAME_TABLE } from "../../capabilities/growth/moved-names.ts";
-import { PAST_CLAIM_TABLES } from "../../capabilities/past-claims/shard.ts";
 import { RANGE_HOLD_TABLE } from "../../capabilities/transfer/range-holds.ts";
 import { LOG_TABLE } from "./shard-log.ts";
 
@@ -19,6 +18,5 @@ export const shardSchema: Steps = [
     MOVED_NAME_TABLE,
     INCARNATION_TABLE,
     LOG_TABLE,
-    ...PAST_CLAIM_TABLES,
   ],
 ];

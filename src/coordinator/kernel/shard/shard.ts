@@ -3,19 +3,15 @@ import type { Limits } from "../../../common/limits.ts";
 import type {
   Decision,
   Envelope,
-  ErasedPeriods,
-  ErasePeriods,
   Exchange,
   ExchangeAnswer,
   HistoryPoint,
   HoldPage,
   HoldState,
   ListHolds,
-  ListPeriods,
   LookupAnswer,
   LookupFound,
   LookupRequest,
-  PeriodPage,
   PingShard,
   Prepare,
   Settle,
@@ -35,11 +31,9 @@ import { counting, defineServed, type Checked, type Measures, type Work } from "
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import { endHolds, type EndedAs } from "./end-holds.ts";
 import { holdPage } from "../../capabilities/loss/hold-page.ts";
-import { readPeriods } from "../../capabilities/past-claims/periods.ts";
 import { Preparation } from "./prepare.ts";
 import { nameOf } from "./hold-entries.ts";
 import { readClaims } from "./read-claims.ts";
-import { OPERATORS } from "./read-queue.ts";
 import type { ExecutionId, HoldRow } from "./rows.ts";
 import { MOVE_WEIGHT, PRECOMMIT_WEIGHT } from "../../capabilities/transfer/shard.ts";
 import { makePart, readLog, type ShardPart } from "./part.ts";
@@ -164,8 +158,6 @@ function handlersOf(part: ShardPart): Handlers<typeof shardMethods> {
     lookup: (message) => lookup(part, message),
     planTransfer: (message) => readClaims(part, message.from, message, () => planTransfer(part, message)),
     ping: (message) => ok(ping(part, message)),
-    listPeriods: (message) => listPeriods(part, message),
-    erasePeriods: (message) => erasePeriods(part, message),
     growStep: (message) => residence.growStep(message),
     /** Returns how far this shard is with a growth. */
     growthProgress: () => ok(part.source.progress),
@@ -225,7 +217,6 @@ function measuresOf({ counters, exchangeDurations }: ShardPart): Measures<typeof
       return serve();
     },
     planTransfer: count("recordReads"),
-    listPeriods: count("lookups"),
   };
 }
 
@@ -435,71 +426,6 @@ function ping(part: ShardPart, { newShard }: PingShard): ShardWork {
   return withFields<ShardWork>(handedOver === undefined ? {} : { handedOver }, part.hooks.pinged);
 }
 
-/** Returns the owners of a name, now and before, the latest first (K2). */
-async function listPeriods(part: ShardPart, message: ListPeriods): Promise<Result<PeriodPage>> {
-  const { store, pastClaims, limits, ranges, history, ports } = part;
-  if (!part.residence.serves(message.key)) return { ok: false, refusal: part.residence.notHere() };
-  // A hold whose lease is decided is cleared first, so the claim is what the lookup shows (R2).
-  if (message.before === null) {
-    const [current] = await part.reader.lookup([message.key], message.traces);
-    if (current === undefined || current.found.kind === "unknown") return unknownOwner;
-  }
-  return part.reads
-    .run<Result<PeriodPage>>(OPERATORS, () => {
-      // The claim may not be rewritten yet, although its transfer was cut (Y4).
-      if (message.before === null && ranges.over(store.claim(message.key))?.cut_at_ms != null)
-        return { value: unknownOwner, rows: 1 };
-      const page = readPeriods(store, pastClaims, limits.scanRows, message);
-      // What was lost and is not verified yet may be missing (H6, K4).
-      const isReconciling = history.state === "reconciling";
-      const completeSinceMs = isReconciling ? ports.clock.now() : pastClaims.completeSinceMs;
-      return { value: ok({ ...page, completeSinceMs }), rows: page.rows };
-    })
-    .then((done) => (done.ok ? done.value : done));
-}
-
-/** Erases the past claims of a name (K5). A dry run returns what would be erased. */
-async function erasePeriods(part: ShardPart, message: ErasePeriods): Promise<Result<ErasedPeriods>> {
-  const { key, operator, dryRun } = message;
-  const most = part.limits.scanRows;
-  const epochHere = (): number | null => part.store.claim(key)?.epoch ?? null;
-  const eraseFromLog = (): number => {
-    const current = epochHere() ?? message.claimEpoch ?? undefined;
-    return part.log.eraseName(key, current, { dryRun });
-  };
-  if (dryRun) {
-    const found = part.pastClaims.count(key, most + 1);
-    const changes = found > most ? 0 : eraseFromLog();
-    return ok({
-      erased: Math.min(found, most),
-      changes,
-      hasMore: found > most,
-      claimEpoch: epochHere(),
-    });
-  }
-  return part.commits.submit(
-    "erase_past_claims",
-    (): Result<ErasedPeriods> => {
-      const full = part.audit.refusal;
-      if (full !== undefined) return { ok: false, refusal: full };
-      const result = part.pastClaims.erase(key, most);
-      // The log may have periods that are no longer kept as past claims.
-      const changes = result.hasMore ? 0 : eraseFromLog();
-      if (result.erased > 0 || changes > 0) {
-        part.audit.append(operator, {
-          action: "erase_history",
-          cell: null,
-          target: keyHash(key),
-          before: { periods: result.erased },
-          after: { periods: 0 },
-        });
-      }
-      return ok({ ...result, changes, claimEpoch: epochHere() });
-    },
-    { weight: most, owner: OPERATORS },
-  );
-}
-
 /** Returns a page of a cell's holds, for a ledger that has lost leases (H7). */
 async function listHolds(part: ShardPart, message: ListHolds): Promise<Result<HoldPage>> {
   if (!part.residence.isWhole) return { ok: false, refusal: part.residence.notHere() };
@@ -509,12 +435,6 @@ async function listHolds(part: ShardPart, message: ListHolds): Promise<Result<Ho
 }
 
 const pointOf = ({ history }: ShardPart): HistoryPoint | null => history.point ?? null;
-
-const unknownOwner: Result<never> = refused(
-  "UNAVAILABLE",
-  "the ledger that knows whether the name is taken cannot be reached",
-  { retryAfterMs: 1_000 },
-);
 
 const growing = refused(
   "UNAVAILABLE",

@@ -1,10 +1,11 @@
 import type { BucketKey, Decision } from "../messages.ts";
 import type { Sql } from "../ports.ts";
 import { digestWordsOfHold } from "./digest-words.ts";
+import type { HookLists } from "../half.ts";
 import type { HeldEntry } from "./held-names.ts";
 import { nameOf } from "./hold-entries.ts";
+import type { ShardHooks } from "./hooks.ts";
 import { ManyRows } from "./many-rows.ts";
-import type { PastClaims } from "../../capabilities/past-claims/shard.ts";
 import { notNull } from "./record.ts";
 import {
   bucketText,
@@ -72,7 +73,7 @@ const DELETE_CLAIMS = new ManyRows(
 export class ShardStore {
   readonly #sql: Sql;
   readonly #log: Pick<ShardLog, "held" | "nextEpoch">;
-  readonly #pastClaims: Pick<PastClaims, "keep">;
+  readonly #hooks: Pick<HookLists<ShardHooks>, "claimsEnding">;
   readonly #onChange: (cell: string) => void;
   readonly #onHold: (key: BucketKey, isHeld: boolean) => void;
   #hasChanged = false;
@@ -84,13 +85,13 @@ export class ShardStore {
   constructor(
     sql: Sql,
     log: Pick<ShardLog, "held" | "nextEpoch">,
-    pastClaims: Pick<PastClaims, "keep">,
+    hooks: Pick<HookLists<ShardHooks>, "claimsEnding">,
     onChange: (cell: string) => void = () => {},
     onHold: (key: BucketKey, isHeld: boolean) => void = () => {},
   ) {
     this.#sql = sql;
     this.#log = log;
-    this.#pastClaims = pastClaims;
+    this.#hooks = hooks;
     this.#onChange = onChange;
     this.#onHold = onHold;
   }
@@ -177,7 +178,7 @@ export class ShardStore {
 
   /**
    * Carries out committed holds. The prepares have checked that a create has no claim, and that a destroy or
-   * replace has one. What ends is kept in the same transaction (K1).
+   * replace has one. Capabilities see claims before they end (K1).
    *
    * @returns the claims that were ended, or that a replace has changed, by `bucketText`
    */
@@ -187,7 +188,8 @@ export class ShardStore {
       this.#sql,
       create.map((hold) => claimOf(hold, nowMs)),
     );
-    this.#pastClaims.keep([...destroy, ...replace], nowMs);
+    const ends = [...destroy, ...replace];
+    for (const ending of this.#hooks.claimsEnding) ending(ends, nowMs);
     const changed = DELETE_CLAIMS.all<ChangedClaimRow>(this.#sql, destroy.map(keyOf));
     for (const hold of replace) changed.push(...this.#replace(hold, nowMs));
     return new Map(changed.map((row) => [bucketText(row.bucket_type, row.canonical), row]));

@@ -1,5 +1,6 @@
 import type { HoldPosition } from "../messages.ts";
 import type { Limits } from "../../../common/limits.ts";
+import type { HookLists } from "../half.ts";
 import type { Ports } from "../ports.ts";
 import { AlarmSchedule } from "../alarm-schedule.ts";
 import type { GroupCommit } from "../group-commit.ts";
@@ -7,8 +8,8 @@ import type { History } from "../history.ts";
 import type { GrowthSource } from "../../capabilities/growth/source.ts";
 import { WIPE_ROWS, type GrowthTarget } from "../../capabilities/growth/target.ts";
 import { FIRST_HOLD } from "./held-names.ts";
+import type { ShardHooks } from "./hooks.ts";
 import type { Inquirer } from "./inquirer.ts";
-import type { PastClaims } from "../../capabilities/past-claims/shard.ts";
 import type { RangeHolds } from "../../capabilities/transfer/range-holds.ts";
 import type { HoldRow } from "./rows.ts";
 import type { ShardLog } from "./shard-log.ts";
@@ -22,10 +23,6 @@ const PAGES_PER_ALARM = 10;
 
 /** The transactions of one alarm that delete copies of an aborted growth (G1). */
 const COPY_DROPS_PER_ALARM = 10;
-
-/** The past claims that one transaction drops, and the transactions of one alarm (K3). */
-const DROPPED_ROWS = 500;
-const DROPS_PER_ALARM = 10;
 
 /** The rows that one alarm sends to other shards (G7). Nobody serves them meanwhile. */
 const SENT_ROWS = 5_000;
@@ -50,7 +47,7 @@ interface Needs {
   readonly inquirer: Inquirer;
   readonly ranges: RangeHolds;
   readonly transfers: ShardTransfers;
-  readonly pastClaims: PastClaims;
+  readonly hooks: Pick<HookLists<ShardHooks>, "alarm">;
   readonly history: Pick<History, "isLost">;
   readonly commits: GroupCommit;
   readonly source: Pick<GrowthSource, "hasWork" | "work">;
@@ -63,9 +60,9 @@ interface Needs {
  * the pause between two inquiries about it. When a hold is due follows from its age alone, so the sweeper
  * remembers nothing about single holds. A new instance inquires once more about each.
  *
- * The same alarm drops past claims that are due (K3), rewrites the claims of transfers (Y5), hands names over
- * after a cut (G7), and deletes the copies of an aborted growth (G1). A shard that has only copies of holds
- * inquires about none: their old shards do.
+ * The same alarm does the work of capabilities that is due, rewrites the claims of transfers (Y5), hands
+ * names over after a cut (G7), and deletes the copies of an aborted growth (G1). A shard that has only copies
+ * of holds inquires about none: their old shards do.
  */
 export class Sweeper {
   readonly #part: Needs;
@@ -88,21 +85,25 @@ export class Sweeper {
   }
 
   /**
-   * Sets the alarm for the next sweep if there are holds (M3), or if past claims are due. Called at the
-   * start, when holds are made, and by the cron. No alarm waits for the months until past claims are due. A
-   * shard that is lost does no work, so it needs none until its loss is accepted.
+   * Sets the alarm for the next sweep if there are holds (M3), or if a capability has work that is due.
+   * Called at the start, when holds are made, and by the cron. No alarm waits for work that is due in months.
+   * A shard that is lost does no work, so it needs none until its loss is accepted.
    */
   arm(): void {
     if (this.#part.history.isLost) return;
     const now = this.#part.ports.clock.now();
-    const isDropDue = this.#part.pastClaims.dueMs(now) <= now;
     if (this.#part.ranges.hasCut || this.#hasGrowthWork)
       this.#alarm.setBy(now + this.#part.limits.sweepAfterMs / 4);
-    if (this.#hasHolds || isDropDue) this.#alarm.setBy(now + this.#part.limits.sweepAfterMs);
+    if (this.#hasHolds || this.#isWorkDue(now)) this.#alarm.setBy(now + this.#part.limits.sweepAfterMs);
   }
 
   get #hasHolds(): boolean {
     return !this.#part.target.hasOnlyCopies && (this.#part.ranges.size > 0 || this.#part.log.held.size > 0);
+  }
+
+  /** Whether a capability has work to do. */
+  #isWorkDue(nowMs: number): boolean {
+    return this.#part.hooks.alarm.some((alarm) => alarm.dueMs(nowMs) <= nowMs);
   }
 
   get #hasGrowthWork(): boolean {
@@ -116,7 +117,7 @@ export class Sweeper {
     try {
       await this.#part.transfers.moveDue(this.#part.commits);
       if (!this.#part.target.hasOnlyCopies) nextMs = await this.#sweep();
-      await this.#drop();
+      for (const alarm of this.#part.hooks.alarm) await alarm.run();
       await this.#dropCopies();
       if (this.#part.source.hasWork) await this.#part.source.work(SENT_ROWS, { mostDeleted: DELETED_ROWS });
     } finally {
@@ -124,30 +125,13 @@ export class Sweeper {
       const soonest = now + this.#part.limits.sweepAfterMs / 4;
       const latest = now + this.#part.limits.maxBackoffMs;
       if (this.#hasHolds) this.#alarm.setBy(Math.max(soonest, Math.min(nextMs, latest)));
-      if (this.#part.ranges.hasCut || this.#part.pastClaims.dueMs(now) <= now || this.#hasGrowthWork)
-        this.#alarm.setBy(soonest);
+      if (this.#part.ranges.hasCut || this.#isWorkDue(now) || this.#hasGrowthWork) this.#alarm.setBy(soonest);
     }
   }
 
   async #dropCopies(): Promise<void> {
     for (let left = COPY_DROPS_PER_ALARM; left > 0 && this.#part.target.hasCopiesToDrop; left -= 1)
       await this.#part.commits.submit("clean", () => this.#part.target.dropCopies(), { weight: WIPE_ROWS });
-  }
-
-  async #drop(): Promise<void> {
-    const { clock } = this.#part.ports;
-    for (
-      let left = DROPS_PER_ALARM;
-      left > 0 && this.#part.pastClaims.dueMs(clock.now()) <= clock.now();
-      left -= 1
-    )
-      await this.#part.commits.submit(
-        "drop_past_claims",
-        () => this.#part.pastClaims.drop(clock.now(), DROPPED_ROWS),
-        {
-          weight: DROPPED_ROWS,
-        },
-      );
   }
 
   /** Reads the next pages of holds. Returns when the next sweep is due; that is at once if pages are left. */

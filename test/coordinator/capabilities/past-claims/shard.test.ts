@@ -1,7 +1,11 @@
 /** Tests of the claims that a shard keeps after they have ended (K1 to K5). */
 import { expect, test, vi } from "vitest";
 import type { Limits } from "../../../../src/common/limits.ts";
-import type { ListPeriods, Outcome, PeriodPage } from "../../../../src/coordinator/kernel/messages.ts";
+import type { Outcome } from "../../../../src/coordinator/kernel/messages.ts";
+import type {
+  ListPeriods,
+  PeriodPage,
+} from "../../../../src/coordinator/capabilities/past-claims/messages.ts";
 import { pastClaimsStatement } from "../../../../src/coordinator/capabilities/past-claims/shard.ts";
 import { Cluster } from "../../../support/cluster.ts";
 import { beginRequest, decideRequest, keyOf, operator, type OpSpec } from "../../../support/ops.ts";
