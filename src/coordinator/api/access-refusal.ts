@@ -1,7 +1,7 @@
 import type { Principal } from "../auth/principal.ts";
 import { keyExpired } from "../auth/verifier.ts";
 import { FORMAT } from "../kernel/formats.ts";
-import { callOfRemovedCell } from "../capabilities/removal/cell-removed.ts";
+import { callOfRemovedCell } from "../kernel/cell-removed.ts";
 import { refused, type Refusal } from "../kernel/refusal.ts";
 import { DirectoryCopies } from "../d1/directory-copies.ts";
 import type { WaitUntil } from "../runtime.ts";

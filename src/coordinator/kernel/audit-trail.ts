@@ -3,7 +3,11 @@ import type { Operator } from "./messages.ts";
 import type { Ports } from "./ports.ts";
 import type { Refusal } from "./refusal.ts";
 
-/** The names of changes that are recorded. Each capability adds its own. */
+/**
+ * The names of changes that are recorded. Each capability adds its own.
+ *
+ * @public
+ */
 export interface AuditedActions {
   begin_lease: true;
   commit_lease: true;

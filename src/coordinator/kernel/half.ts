@@ -16,7 +16,7 @@ export interface Half<Part, Hooks, List extends MethodList = MethodList> {
 }
 
 /** What a capability makes for one object. */
-export interface Made<Hooks, List extends MethodList = MethodList> {
+interface Made<Hooks, List extends MethodList = MethodList> {
   readonly handlers: Handlers<List>;
   readonly measures?: Measures<List>;
   readonly hooks?: Hooks;

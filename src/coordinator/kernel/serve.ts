@@ -13,7 +13,7 @@ export type Checked = (
 ) => Promise<Result<unknown>>;
 
 /** Counts or times a message, its checks included. */
-export type Measure<Message, Value> = {
+type Measure<Message, Value> = {
   measure(message: Message, serve: () => Promise<Result<Value>>): Promise<Result<Value>>;
 }["measure"];
 

@@ -4,7 +4,7 @@ import type { Cell } from "../../kernel/directory/messages.ts";
 import type { DirectoryPart } from "../../kernel/directory/part.ts";
 import { method, type Handlers } from "../../kernel/method.ts";
 import { changedMeanwhile, ok, refused, type Refusal } from "../../kernel/refusal.ts";
-import { cellRemoved } from "../removal/cell-removed.ts";
+import { cellRemoved } from "../../kernel/cell-removed.ts";
 import type { CellChange, NewCell, RemovedCell } from "./messages.ts";
 
 export const methods = {

@@ -36,4 +36,8 @@ const directory: DirectoryHalf<typeof onDirectory> = {
 };
 
 /** An operator reconciles a part that has gone back in time (H4 to H8). */
-export const loss = { name: "loss", needs: ["keys"], directory } as const satisfies Capability;
+export const loss = {
+  name: "loss",
+  needs: ["growth", "keys", "transfer"],
+  directory,
+} as const satisfies Capability;

@@ -47,4 +47,4 @@ const shard: ShardHalf<typeof methods> = {
 };
 
 /** What shards tell of the claims of a cell that is removed. */
-export const removal = { name: "removal", shard } as const satisfies Capability;
+export const removal = { name: "removal", needs: ["transfer"], shard } as const satisfies Capability;

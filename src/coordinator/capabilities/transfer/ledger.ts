@@ -21,7 +21,7 @@ import type {
 } from "./messages.ts";
 import type { BySide, DigestedClaims, MovedClaims, TransferParty, TransferSide } from "./range.ts";
 import { precommitsOf, type Deliveries } from "../../kernel/ledger/deliveries.ts";
-import { cellRemoved } from "../removal/cell-removed.ts";
+import { cellRemoved } from "../../kernel/cell-removed.ts";
 import { leaseIdReused, rolledBack } from "../../kernel/ledger/begins.ts";
 import type { Decisions } from "../../kernel/ledger/decisions.ts";
 import { NOT_APPLIED } from "../../kernel/ledger/shard-link.ts";

@@ -1,6 +1,6 @@
 import type { OperatorCall } from "../messages.ts";
 import { type Envelope, type HistoryPoint } from "../messages.ts";
-import { cellRemoved } from "../../capabilities/removal/cell-removed.ts";
+import { cellRemoved } from "../cell-removed.ts";
 import { refused, type Refusal, type Result } from "../refusal.ts";
 import { shardsOf } from "../placement.ts";
 import { placementMismatch } from "../placement-guard.ts";

@@ -10,7 +10,11 @@ import type {
 } from "./messages.ts";
 import type { DirectoryMetrics } from "../metrics/messages.ts";
 
-/** Something that operators have started and that takes longer than one call. Capabilities add fields. */
+/**
+ * Something that operators have started and that takes longer than one call. Capabilities add fields.
+ *
+ * @public
+ */
 export interface RunningOperation {
   readonly id: string;
 }

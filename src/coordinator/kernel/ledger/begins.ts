@@ -1,4 +1,4 @@
-import { callOfRemovedCell } from "../../capabilities/removal/cell-removed.ts";
+import { callOfRemovedCell } from "../cell-removed.ts";
 import { fanOut } from "../fan-out.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import { idleMsOf } from "./idle-time.ts";

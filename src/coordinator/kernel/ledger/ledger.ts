@@ -1,5 +1,5 @@
 import type { AuditedAction } from "../audit-trail.ts";
-import { cellRemoved } from "../../capabilities/removal/cell-removed.ts";
+import { cellRemoved } from "../cell-removed.ts";
 import type { Limits } from "../../../common/limits.ts";
 import type {
   BeginAnswer,

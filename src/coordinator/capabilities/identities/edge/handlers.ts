@@ -3,7 +3,7 @@ import { asciiLowerCase } from "../../../auth/ascii-lower-case.ts";
 import { jwksUrlFault } from "../../../auth/tokens/jwks-url.ts";
 import { readKeys } from "../../../auth/tokens/public-keys.ts";
 import { tokenIdOf } from "../../../auth/tokens/token-id.ts";
-import { cellRemoved } from "../../removal/cell-removed.ts";
+import { cellRemoved } from "../../../kernel/cell-removed.ts";
 import {
   cellsOf,
   MAX_IDENTITIES_BYTES,

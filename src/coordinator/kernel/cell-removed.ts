@@ -1,4 +1,4 @@
-import { refused, type Refusal } from "../../kernel/refusal.ts";
+import { refused, type Refusal } from "./refusal.ts";
 
 /** The refusal of a change of a cell that was removed (X4, X5). */
 export const cellRemoved = (cell: string): { ok: false; refusal: Refusal } =>
