@@ -5,7 +5,6 @@ import { countRequest } from "./analytics.ts";
 import { bind, fail, type Bound } from "./bind.ts";
 import { routeIds, type RouteId } from "./contract.ts";
 import { logOf } from "../isolate/deployment.ts";
-import type { Handler } from "./handler.ts";
 import { handlers } from "./handlers.ts";
 import { logFault } from "./fault.ts";
 import type { HttpAnswer, Incoming, RequestContext } from "./incoming.ts";
@@ -16,9 +15,10 @@ import { isLogged } from "../isolate/sampling.ts";
 import { beginTrace, logRequest } from "./trace.ts";
 import type * as Wire from "../wire/serve-wire.ts";
 
-const bound = Object.fromEntries(
-  routeIds.map((id) => [id, bind(id, handlers[id] as Handler<RouteId>)]),
-) as Record<RouteId, Bound>;
+const bound = Object.fromEntries(routeIds.map((id) => [id, bind(id, handlers[id])])) as Record<
+  RouteId,
+  Bound
+>;
 
 /** Serves every route of the contract, the console and the wire, and turns every failure into a problem. */
 export async function serve(incoming: Incoming, env: Env, waitUntil: WaitUntil): Promise<HttpAnswer> {

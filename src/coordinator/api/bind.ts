@@ -7,10 +7,10 @@ import { accessRefusal, formatRefusal, notAllowed } from "./access-refusal.ts";
 import { authenticate } from "./authenticate.ts";
 import { decodeParameters, parseQuery } from "./address.ts";
 import { readBody, sizeBeforeReading } from "./body.ts";
-import { routes, type RouteId } from "./contract.ts";
+import { routes, type RouteId, type Routes } from "./contract.ts";
 import type { Route } from "./contract/route.ts";
 import { deploymentOf, logOf, type Deployment } from "../isolate/deployment.ts";
-import type { Handler } from "./handler.ts";
+import type { Handlers } from "./handler.ts";
 import { secured } from "./headers.ts";
 import { readHistoryHeader } from "../capabilities/loss/edge/history-header.ts";
 import type { HttpAnswer, Incoming, RequestContext } from "./incoming.ts";
@@ -46,7 +46,7 @@ export type Bound = (context: RequestContext, parameters: ReadonlyMap<string, st
  * revocation (401), then run the handler. No object is called before the check for revocation, so the answers
  * of the earlier steps don't reveal what exists.
  */
-export function bind<Id extends RouteId>(routeId: Id, handler: Handler<Id>): Bound {
+export function bind(routeId: RouteId, handler: Handlers<Routes>[RouteId]): Bound {
   const route: Route = routes[routeId];
   const lists = requestListsOf(route);
   // `Call` and `Answer` derive the handler's types from this route's schemas, which this generic code cannot

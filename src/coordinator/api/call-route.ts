@@ -3,7 +3,7 @@ import type { Principal } from "../auth/principal.ts";
 import { ok, refused, type Result } from "../kernel/refusal.ts";
 import type { WaitUntil } from "../runtime.ts";
 import { accessRefusal, formatRefusal, notAllowed } from "./access-refusal.ts";
-import { routes, type RouteId } from "./contract.ts";
+import { routes, type RouteId, type Routes } from "./contract.ts";
 import type { Route } from "./contract/route.ts";
 import type { Deployment } from "../isolate/deployment.ts";
 import type { Call } from "./handler.ts";
@@ -47,7 +47,7 @@ export async function callRoute<Id extends RouteId>(
   const call = { routeId, requestId: trace.requestId, waitUntil, principal, tokens, ...input.value };
   const answer = await deployment.placed(async (placed) =>
     // The input has the types of this route's schemas, which this generic code cannot express.
-    handlers[routeId]({ ...call, deployment: placed } as unknown as Call<Id>),
+    handlers[routeId]({ ...call, deployment: placed } as unknown as Call<Routes[Id]>),
   );
   deployment.uses.note(principal, answer, waitUntil);
   if (!answer.ok) return answer;

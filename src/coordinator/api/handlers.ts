@@ -1,9 +1,9 @@
+import type { Routes } from "./contract.ts";
 import type { Handlers } from "./handler.ts";
 import { auditHandlers } from "../capabilities/audit/edge/handlers.ts";
 import { cellHandlers } from "../capabilities/cells/edge/handlers.ts";
 import { changeHandlers } from "../capabilities/feed/edge/handlers.ts";
 import { credentialHandlers } from "../capabilities/keys/edge/credentials-handler.ts";
-import { exportHandlers } from "../capabilities/records/edge/export-handler.ts";
 import { growthHandlers } from "../capabilities/growth/edge/handlers.ts";
 import { historyHandlers } from "../capabilities/past-claims/edge/handlers.ts";
 import { identityHandlers } from "../capabilities/identities/edge/handlers.ts";
@@ -26,10 +26,9 @@ import { webhookHandlers } from "../capabilities/webhooks/edge/handlers.ts";
 import { verificationHandlers } from "../capabilities/slots/edge/handlers.ts";
 
 /** The handler of each route. It doesn't compile if a route of the contract has none. */
-export const handlers: Handlers = {
+export const handlers: Handlers<Routes> = {
   ...leaseHandlers,
   ...recordHandlers,
-  ...exportHandlers,
   ...changeHandlers,
   ...transferHandlers,
   ...routingHandlers,

@@ -13,7 +13,7 @@ import { LEDGER, reach, readTimeoutMs, withFailure } from "../../isolate/reach.t
 import { NO_TYPES, storedTypes, toApiLease } from "../answers.ts";
 import { askerOf, askLedger, authorize } from "./ledger-access.ts";
 
-export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
+export const leaseHandlers: Handlers<typeof leaseRoutes> = {
   async beginLease(call) {
     const { deployment, params } = call;
     const begin = await beginOf(call, params.uuid);
@@ -103,7 +103,7 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
   },
 };
 
-type BeginCall = Call<"beginLease" | "beginLeaseWithNewId">;
+type BeginCall = Call<(typeof leaseRoutes)["beginLease" | "beginLeaseWithNewId"]>;
 
 async function beginOf(call: BeginCall, lease: string): Promise<Result<BeginRequest>> {
   const { deployment, principal, params, requestId, body: batch, seen } = call;
@@ -205,7 +205,7 @@ interface Decided {
 }
 
 async function decide(
-  call: Call<"commitLease" | "rollbackLease">,
+  call: Call<(typeof leaseRoutes)["commitLease" | "rollbackLease"]>,
   outcome: Outcome,
 ): Promise<Result<Decided>> {
   const { deployment, principal, params, requestId, body, seen } = call;
@@ -232,7 +232,7 @@ function decisionFault({
   deployment,
   principal,
   body,
-}: Call<"commitLease" | "rollbackLease">): Result<never> | undefined {
+}: Call<(typeof leaseRoutes)["commitLease" | "rollbackLease"]>): Result<never> | undefined {
   const reason = body?.reason;
   if (principal.role !== "operator")
     return reason === undefined ? undefined : invalid("reason", "is only for operators; send no body");

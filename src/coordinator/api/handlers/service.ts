@@ -10,7 +10,7 @@ import { UNREADABLE_PROJECTION, withFailure } from "../../isolate/reach.ts";
 import { NO_TYPES, timeOf, toApiLease } from "../answers.ts";
 import { VERSION } from "../version.ts";
 
-export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
+export const serviceHandlers: Handlers<typeof serviceRoutes> = {
   async listStaleLeases(call) {
     const { deployment, waitUntil, query } = call;
     // If the parameter is left out, the deployment's value applies. It may change between two pages, so the

@@ -10,7 +10,7 @@ import { UNREADABLE_PROJECTION, withFailure } from "../../../isolate/reach.ts";
 
 type ApiEntry = z.input<(typeof auditRoutes)["listAudit"]["responses"][200]["schema"]>["entries"][number];
 
-export const auditHandlers: Handlers<keyof typeof auditRoutes> = {
+export const auditHandlers: Handlers<typeof auditRoutes> = {
   async listAudit(call) {
     const page = await pageOf<AuditPosition>(call);
     if (!page.ok) return page;

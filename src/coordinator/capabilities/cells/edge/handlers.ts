@@ -15,7 +15,7 @@ import { reasonFault } from "../../../api/reason.ts";
 import { DIRECTORY, LEDGER, reach, readTimeoutMs } from "../../../isolate/reach.ts";
 import { toApiCell } from "../../../api/answers.ts";
 
-export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
+export const cellHandlers: Handlers<typeof cellRoutes> = {
   async listCells(call) {
     const page = await pageOf<string>(call);
     if (!page.ok) return page;
@@ -148,7 +148,7 @@ interface Changed {
 }
 
 async function setState(
-  call: Call<"freezeCell" | "drainCell" | "unfreezeCell">,
+  call: Call<(typeof cellRoutes)["freezeCell" | "drainCell" | "unfreezeCell"]>,
   state: SettableState,
 ): Promise<Result<Changed>> {
   const { deployment, params, body } = call;

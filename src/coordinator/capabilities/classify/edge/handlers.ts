@@ -38,7 +38,7 @@ interface Asked {
   value: string;
 }
 
-export const classifyHandlers: Handlers<keyof typeof classifyRoutes> = {
+export const classifyHandlers: Handlers<typeof classifyRoutes> = {
   async classify({ deployment, waitUntil, body: { type = UNSPECIFIED, value, claim, claims = [] } }) {
     const kind = Object.hasOwn(CELL_TYPES, type) ? CELL_TYPES[type] : undefined;
     const list = claims.length > 0 ? claims : claim === undefined ? [] : [claim];

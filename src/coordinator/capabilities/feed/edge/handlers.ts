@@ -15,6 +15,7 @@ import { unknownPositionIn } from "../../../isolate/known-shards.ts";
 import type { OpenStream } from "./open-streams.ts";
 import { readChanges, type ReadShards } from "./read-changes.ts";
 import type { ServerSentEvent } from "../../../api/server-sent-events.ts";
+import type { changeRoutes } from "./routes.ts";
 import { countedRead, READ_CALLS } from "../../../api/handlers/ledger-access.ts";
 import { MAX_CALLS } from "../../records/edge/range-handler.ts";
 
@@ -24,7 +25,7 @@ const COMMENT_EVERY_MS = 15_000;
 /** How long a client should wait before it connects again. */
 const RECONNECT_MS = 1_000;
 
-type ListChanges = Call<"listChanges">;
+type ListChanges = Call<(typeof changeRoutes)["listChanges"]>;
 
 /** Which changes a caller gets. */
 interface Scope {
@@ -44,7 +45,7 @@ interface Page {
   unavailable: number[];
 }
 
-export const changeHandlers: Handlers<"listChanges"> = {
+export const changeHandlers: Handlers<typeof changeRoutes> = {
   async listChanges(call) {
     const { after } = call.query;
     const scope = await scopeOf(call);

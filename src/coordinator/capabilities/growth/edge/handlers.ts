@@ -34,7 +34,7 @@ const STEPS_MS = 3_000;
 
 const UNSURE = "it may have been done; read the growth, or repeat the call";
 
-export const growthHandlers: Handlers<keyof typeof growthRoutes> = {
+export const growthHandlers: Handlers<typeof growthRoutes> = {
   getGrowth: ({ deployment }) => shown(deployment),
 
   async startGrowth(call) {
@@ -113,7 +113,7 @@ const driverOf = (deployment: Deployment): GrowthDriver => ({
   clock: deployment.clock,
 });
 
-type Changed = Call<"startGrowth" | "cutGrowth" | "abortGrowth">;
+type Changed = Call<(typeof growthRoutes)["startGrowth" | "cutGrowth" | "abortGrowth"]>;
 type Change = (
   message: OperatorCall & { growthCopiedAt: number },
   deployment: Deployment,

@@ -32,7 +32,7 @@ type ApiChange = z.input<
   (typeof identityRoutes)["changeIdentities"]["responses"][200]["schema"]
 >["changes"][number];
 
-export const identityHandlers: Handlers<keyof typeof identityRoutes> = {
+export const identityHandlers: Handlers<typeof identityRoutes> = {
   async getIdentities({ deployment }) {
     // Not from a copy, because a change is based on what is answered.
     const read = await deployment.directory.read();

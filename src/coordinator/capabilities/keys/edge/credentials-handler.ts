@@ -6,7 +6,7 @@ import type { Handlers } from "../../../api/handler.ts";
 import { pageOf } from "../../../api/paging.ts";
 import { UNREADABLE_PROJECTION, withFailure } from "../../../isolate/reach.ts";
 
-export const credentialHandlers: Handlers<keyof typeof credentialRoutes> = {
+export const credentialHandlers: Handlers<typeof credentialRoutes> = {
   async listCredentialUses(call) {
     const page = await pageOf<string>(call);
     if (!page.ok) return page;

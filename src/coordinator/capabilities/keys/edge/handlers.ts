@@ -17,7 +17,7 @@ import { toApiKey } from "../../../api/answers.ts";
 /** The default lifetime: 90 days. It avoids weekly rotation, and a forgotten key still expires soon. */
 const DEFAULT_LIFETIME_S = 90 * 86_400;
 
-export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
+export const keyHandlers: Handlers<typeof keyRoutes> = {
   async mintKey(call) {
     const { deployment, body } = call;
     const { role, cell_id: cell, expires_in_s: given, note, reason } = body;

@@ -37,7 +37,7 @@ const RECONCILE_TIMEOUT_MS = 120_000;
 
 const UNSURE = "it may still be carried out; read the part before you repeat the call";
 
-export const partHandlers: Handlers<keyof typeof partRoutes> = {
+export const partHandlers: Handlers<typeof partRoutes> = {
   async getPart({ deployment, waitUntil, params }) {
     const target = await targetOf(deployment, waitUntil, params.part);
     if (!target.ok) return target;

@@ -4,7 +4,7 @@ import type { metricsRoutes } from "./routes.ts";
 import type { Handlers } from "../../../api/handler.ts";
 import { OPEN_METRICS } from "./exposition.ts";
 
-export const metricsHandlers: Handlers<keyof typeof metricsRoutes> = {
+export const metricsHandlers: Handlers<typeof metricsRoutes> = {
   async getMetrics({ deployment, waitUntil, accept }) {
     const scraped = await deployment.scrape.read(waitUntil);
     if (!scraped.ok) return scraped;

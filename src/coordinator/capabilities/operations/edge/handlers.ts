@@ -13,7 +13,7 @@ const UNSURE = "it may have been done; read the operations, or repeat the call";
 
 type Directory = ReturnType<Deployment["objects"]["directory"]>;
 
-export const operationHandlers: Handlers<keyof typeof operationRoutes> = {
+export const operationHandlers: Handlers<typeof operationRoutes> = {
   async listOperations({ deployment }) {
     const read = await ask(deployment, (directory) => directory.operations(deployment.envelope));
     return read.ok
@@ -50,7 +50,7 @@ const ask = <T>(
   );
 
 function change<T>(
-  call: Call<"startRestore" | "endRestore">,
+  call: Call<(typeof operationRoutes)["startRestore" | "endRestore"]>,
   work: (directory: Directory, message: OperatorCall) => Promise<Result<T>>,
 ): Promise<Result<T>> | Result<T> {
   const { deployment, body } = call;

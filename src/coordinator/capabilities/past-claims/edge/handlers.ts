@@ -11,7 +11,7 @@ import { pageOf } from "../../../api/paging.ts";
 import { reach, readTimeoutMs } from "../../../isolate/reach.ts";
 import { reasonFault } from "../../../api/reason.ts";
 
-export const historyHandlers: Handlers<keyof typeof historyRoutes> = {
+export const historyHandlers: Handlers<typeof historyRoutes> = {
   async listHistory(call) {
     const { deployment, params, query } = call;
     const key = await keyInPath(deployment, params);

@@ -9,6 +9,7 @@ import { invalid } from "../../../api/batch.ts";
 import type { digestAnswer, digestQuery } from "../../../api/contract/schemas.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Handler } from "../../../api/handler.ts";
+import type { recordRoutes } from "./routes.ts";
 import { reach, readTimeoutMs } from "../../../isolate/reach.ts";
 import { timeOf } from "../../../api/answers.ts";
 import { readDigests, sumOf } from "./digest-parts.ts";
@@ -19,7 +20,7 @@ type GivenRange = z.output<typeof digestQuery>["ranges"][number];
 type ApiDigest = z.input<typeof digestAnswer>["digests"][number];
 
 /** Asks every shard about all ranges, and adds their digests up (R4). */
-export const digestRecords: Handler<"digestRecords"> = async (call) => {
+export const digestRecords: Handler<(typeof recordRoutes)["digestRecords"]> = async (call) => {
   const {
     deployment,
     params: { cell },

@@ -7,9 +7,10 @@ import { isWithinSource } from "../scan-store.ts";
 import { compareBytes, sourceIdOf, sourceOrder } from "../../../../common/source-order.ts";
 import { accessRefusal } from "../../../api/access-refusal.ts";
 import type { exportLine } from "../../../api/contract/schemas.ts";
-import type { Call, Handlers } from "../../../api/handler.ts";
+import type { Call, Handler } from "../../../api/handler.ts";
 import type { Lines } from "../../../api/lines.ts";
 import type { Types } from "../../../../common/types/types.ts";
+import type { recordRoutes } from "./routes.ts";
 import { storedTypes, timeOf, toApiRecord } from "../../../api/answers.ts";
 import { isSplit } from "./record-merge.ts";
 import { READ_CALLS } from "../../../api/handlers/ledger-access.ts";
@@ -17,21 +18,22 @@ import { MAX_CALLS, rangeOf, readRange, selectionOf, type Selection } from "./ra
 
 type Line = z.input<typeof exportLine>;
 
-export const exportHandlers: Handlers<"exportRecords"> = {
-  async exportRecords(call) {
-    const range = rangeOf(call.query, call.deployment.config.limits);
-    if (!range.ok) return range;
-    const selection = await selectionOf(call.deployment, call.query);
-    if (!selection.ok) return selection;
-    return ok({ status: 200, body: linesOf(call, { ...range.value, ...selection.value }) });
-  },
+export const exportRecords: Handler<(typeof recordRoutes)["exportRecords"]> = async (call) => {
+  const range = rangeOf(call.query, call.deployment.config.limits);
+  if (!range.ok) return range;
+  const selection = await selectionOf(call.deployment, call.query);
+  if (!selection.ok) return selection;
+  return ok({ status: 200, body: linesOf(call, { ...range.value, ...selection.value }) });
 };
 
 /**
  * Reads page by page, each page when the reader has taken the previous one. Before each page, the key is
  * checked again, so that a revoked or expired key gets no further records.
  */
-async function* linesOf(call: Call<"exportRecords">, range: SourceRange & Selection): Lines<Line> {
+async function* linesOf(
+  call: Call<(typeof recordRoutes)["exportRecords"]>,
+  range: SourceRange & Selection,
+): Lines<Line> {
   const { deployment, waitUntil, principal, params, query } = call;
   const { limits } = deployment.config;
   const from = query.source_id_gt ?? "";

@@ -20,10 +20,11 @@ import { pageOf } from "../../../api/paging.ts";
 import { storedTypes, toApiRecordFor, timeOf, toApiRecord } from "../../../api/answers.ts";
 import { isSplit } from "./record-merge.ts";
 import { digestRecords } from "./digest-handler.ts";
+import { exportRecords } from "./export-handler.ts";
 import { searchRecords } from "./search-handler.ts";
 import { MAX_CALLS, rangeOf, readRange, selectionOf } from "./range-handler.ts";
 
-export const recordHandlers: Handlers<Exclude<keyof typeof recordRoutes, "exportRecords">> = {
+export const recordHandlers: Handlers<typeof recordRoutes> = {
   async getRecord({ deployment, waitUntil, principal, params }) {
     const key = await keyInPath(deployment, params);
     if (!key.ok) return key;
@@ -91,6 +92,7 @@ export const recordHandlers: Handlers<Exclude<keyof typeof recordRoutes, "export
   searchRecords,
 
   digestRecords,
+  exportRecords,
 };
 
 function shown(

@@ -7,6 +7,7 @@ import { invalid } from "../../../api/batch.ts";
 import { SEARCH_CALLS } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Handler } from "../../../api/handler.ts";
+import type { recordRoutes } from "./routes.ts";
 import { lookUp } from "../../../isolate/lookup.ts";
 import { pageOf } from "../../../api/paging.ts";
 import { grownSince } from "../../../isolate/known-shards.ts";
@@ -26,7 +27,7 @@ interface SearchToken extends SearchPosition {
  * Searches one shard after the other for the names of a subject. A shard only says which names to look up:
  * what the lookup shows is right also while leases hold the names (R2).
  */
-export const searchRecords: Handler<"searchRecords"> = async (call) => {
+export const searchRecords: Handler<(typeof recordRoutes)["searchRecords"]> = async (call) => {
   const { deployment, query } = call;
   const { subject_type: name, subject_id: id } = query;
   const fault = idFault(id, deployment.config.limits);

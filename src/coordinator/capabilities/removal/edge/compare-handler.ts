@@ -5,6 +5,7 @@ import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 import type { Types } from "../../../../common/types/types.ts";
 import type { Call } from "../../../api/handler.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
+import type { removalRoutes } from "./routes.ts";
 import { grownSince } from "../../../isolate/known-shards.ts";
 import { reach, readTimeoutMs } from "../../../isolate/reach.ts";
 import {
@@ -16,7 +17,7 @@ import {
   type WalkPosition,
 } from "../../records/edge/shard-walk.ts";
 
-type ApproveCall = Call<"approveRemoval">;
+type ApproveCall = Call<(typeof removalRoutes)["approveRemoval"]>;
 type Exported = ApproveCall["body"]["export"];
 
 /** The state of the cell's ledger before any claim was compared (X2). */

@@ -1,6 +1,7 @@
 import type { CellClaimPosition, ClaimCount } from "../messages.ts";
 import { ok, type Result } from "../../../kernel/refusal.ts";
 import type { Call } from "../../../api/handler.ts";
+import type { removalRoutes } from "./routes.ts";
 import { grownSince } from "../../../isolate/known-shards.ts";
 import { reach, readTimeoutMs } from "../../../isolate/reach.ts";
 import {
@@ -18,7 +19,7 @@ interface Counted {
   cursor: string | null;
 }
 
-type CountCall = Call<"getRemoval">;
+type CountCall = Call<(typeof removalRoutes)["getRemoval"]>;
 type CountPosition = WalkPosition<CellClaimPosition> & { shards: number };
 
 const scopeOf = ({ routeId, principal, params }: CountCall) => [routeId, principal.role, params.cell];

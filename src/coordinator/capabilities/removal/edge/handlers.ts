@@ -13,7 +13,7 @@ import { countClaims, countPositionOf } from "./count-handler.ts";
 
 const TOLD_LATER = "the cell is removed, and the directory is told within minutes; or repeat the call";
 
-export const removalHandlers: Handlers<keyof typeof removalRoutes> = {
+export const removalHandlers: Handlers<typeof removalRoutes> = {
   async getRemoval(call) {
     const { deployment, params } = call;
     const from = await countPositionOf(call);

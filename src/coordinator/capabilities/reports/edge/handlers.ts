@@ -30,7 +30,7 @@ const TAIL_MAX_AGE_S = 1;
 /** Counted from when the question was sent, so the time that the coordinator takes is already in it (Q4). */
 const AGE_WHEN_SENT_MS = 0;
 
-export const routingHandlers: Handlers<keyof typeof routingRoutes> = {
+export const routingHandlers: Handlers<typeof routingRoutes> = {
   async getRoute({ deployment, waitUntil, principal, params, query: { min_position: wanted } }) {
     const { limits } = deployment.config;
     const fault = await unknownPosition(deployment, waitUntil, wanted);

@@ -25,7 +25,7 @@ export const SCRUB_STEP_TIMEOUT_MS = 30_000;
 
 const ADVICE = "the step may still be carried out; you can repeat the call";
 
-export const scrubHandlers: Handlers<keyof typeof scrubRoutes> = {
+export const scrubHandlers: Handlers<typeof scrubRoutes> = {
   async getScrub({ deployment, waitUntil, params: { part } }) {
     const target = await targetOf(deployment, waitUntil, part);
     if (!target.ok) return target;

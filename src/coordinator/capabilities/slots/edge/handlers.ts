@@ -11,7 +11,7 @@ type ApiSlot = z.input<
   (typeof verificationRoutes)["takeVerificationSlot"]["responses"][200]["schema"]
 >["slot"];
 
-export const verificationHandlers: Handlers<keyof typeof verificationRoutes> = {
+export const verificationHandlers: Handlers<typeof verificationRoutes> = {
   async takeVerificationSlot({ deployment, principal, params: { cell, uuid } }) {
     const authorized = await authorize(deployment, principal, cell);
     if (!authorized.ok) return authorized;

@@ -8,7 +8,7 @@ import type { Handlers } from "../../../api/handler.ts";
 import { readTimeoutMs } from "../../../isolate/reach.ts";
 import { askerOf, askLedger } from "../../../api/handlers/ledger-access.ts";
 
-export const statusHandlers: Handlers<keyof typeof statusRoutes> = {
+export const statusHandlers: Handlers<typeof statusRoutes> = {
   async reportStatus({ deployment, principal, params: { cell }, body, seen }) {
     const request = { ...askerOf(deployment, principal, seen), ...reportOf(body) };
     const timeoutMs = readTimeoutMs(deployment.config.limits);

@@ -15,13 +15,14 @@ import { listTransfers } from "./list-handler.ts";
 import { authorizeMove, movedClaimsOf } from "./moved-claims.ts";
 import { planTransfer } from "./plan-handler.ts";
 
-type TransferRoute = keyof typeof transferRoutes;
-type TransferBody = z.input<(typeof transferRoutes)["getTransfer"]["responses"][200]["schema"]>;
-type StepRoute = Exclude<TransferRoute, "planTransfer" | "listTransfers" | "prepareTransfer">;
+type Routes = typeof transferRoutes;
+type TransferBody = z.input<Routes["getTransfer"]["responses"][200]["schema"]>;
+type StepRoute = Exclude<keyof Routes, "planTransfer" | "listTransfers" | "prepareTransfer">;
+type ChangeRoute = Exclude<StepRoute, "getTransfer">;
 
 const REPEAT = "it may have been done; repeat the call";
 
-export const transferHandlers: Handlers<TransferRoute> = {
+export const transferHandlers: Handlers<Routes> = {
   planTransfer,
   listTransfers,
 
@@ -73,7 +74,7 @@ export const transferHandlers: Handlers<TransferRoute> = {
 
 /** The transfer that a switch-back undoes. The ledger of its destination, the source of this one, has it. */
 function undone(
-  call: Call<"prepareTransfer">,
+  call: Call<Routes["prepareTransfer"]>,
   from: string,
   party: TransferParty,
 ): ReturnType<typeof askDestination<Transfer>> {
@@ -100,7 +101,7 @@ function stepReasonFault({
   deployment,
   principal,
   body,
-}: Pick<Call<"prepareTransfer">, "deployment" | "principal"> & {
+}: Pick<Call<Routes["prepareTransfer"]>, "deployment" | "principal"> & {
   body: { reason?: string | undefined } | undefined;
 }): Result<never> | undefined {
   if (principal.role === "operator" && body?.reason === undefined)
@@ -109,7 +110,7 @@ function stepReasonFault({
 }
 
 function messageOf(
-  { deployment, principal, requestId, body, seen }: Call<StepRoute | "prepareTransfer">,
+  { deployment, principal, requestId, body, seen }: Call<Routes[StepRoute | "prepareTransfer"]>,
   party: TransferParty,
   transfer: string,
 ): TransferCall {
@@ -132,7 +133,7 @@ interface Answer {
 }
 type Answered = Promise<Result<Answer>>;
 
-function change(call: Call<Exclude<StepRoute, "getTransfer">>, work: Work, kind?: "decision"): Answered {
+function change(call: Call<Routes[ChangeRoute]>, work: Work, kind?: "decision"): Answered {
   const fault = stepReasonFault(call);
   if (fault !== undefined) return Promise.resolve(fault);
   const { limits } = call.deployment.config;
@@ -141,7 +142,7 @@ function change(call: Call<Exclude<StepRoute, "getTransfer">>, work: Work, kind?
 
 /** Calls the ledger that has the transfer, if the caller has a part in it. */
 async function answerTo(
-  call: Call<StepRoute>,
+  call: Call<Routes[StepRoute]>,
   work: Work,
   timeoutMs = readTimeoutMs(call.deployment.config.limits),
   advice?: string,
@@ -167,7 +168,7 @@ async function answerTo(
  * checks the key, because the destination's doesn't know it (Y7).
  */
 async function asSource(
-  { deployment, principal, params }: Call<StepRoute>,
+  { deployment, principal, params }: Call<Routes[StepRoute]>,
   ledger: LedgerCalls,
   message: TransferCall,
 ): Promise<Result<null>> {
@@ -185,7 +186,7 @@ const unknownTransfer = (id: string): Result<never> =>
   refused("NOT_FOUND", `your cell has no part in a transfer ${id}, or it was forgotten`);
 
 const answerOf = (
-  { principal }: Call<StepRoute | "prepareTransfer">,
+  { principal }: Call<Routes[StepRoute | "prepareTransfer"]>,
   transfer: Transfer,
   headers: Record<string, string> = {},
 ): Result<Answer> =>

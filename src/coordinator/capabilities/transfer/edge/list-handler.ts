@@ -2,6 +2,7 @@ import { fanOut } from "../../../kernel/fan-out.ts";
 import { ok, type Result } from "../../../kernel/refusal.ts";
 import type { ListTransfers, Transfer } from "../messages.ts";
 import type { Call, Handler } from "../../../api/handler.ts";
+import type { transferRoutes } from "./routes.ts";
 import { pageOf } from "../../../api/paging.ts";
 import { LEDGER, readTimeoutMs } from "../../../isolate/reach.ts";
 import { toApiTransfer } from "./answers.ts";
@@ -22,7 +23,7 @@ interface Asked extends Position {
 }
 
 /** Lists transfers. Only the ledgers of the destinations have them (Y1). */
-export const listTransfers: Handler<"listTransfers"> = async (call) => {
+export const listTransfers: Handler<(typeof transferRoutes)["listTransfers"]> = async (call) => {
   const page = await pageOf<Position>(call);
   if (!page.ok) return page;
   const { limit, position, next } = page.value;
@@ -43,7 +44,7 @@ export const listTransfers: Handler<"listTransfers"> = async (call) => {
 
 /** The destinations that may have transfers for the caller, in the order of the list. */
 async function destinationsOf(
-  { deployment, waitUntil, principal, query }: Call<"listTransfers">,
+  { deployment, waitUntil, principal, query }: Call<(typeof transferRoutes)["listTransfers"]>,
   position: Position | undefined,
 ): Promise<Result<Asked[]>> {
   for (const cell of [query.from, query.to]) {
@@ -82,7 +83,7 @@ interface Found {
 
 /** Asks the ledgers, some at a time, until there are enough transfers. */
 async function readTransfers(
-  { deployment, principal, seen }: Call<"listTransfers">,
+  { deployment, principal, seen }: Call<(typeof transferRoutes)["listTransfers"]>,
   destinations: readonly Asked[],
   limit: number,
 ): Promise<Result<Found>> {

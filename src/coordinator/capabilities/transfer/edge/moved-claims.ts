@@ -3,6 +3,7 @@ import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 import type { TransferParty, TransferRange } from "../range.ts";
 import { invalid } from "../../../api/batch.ts";
 import type { Call } from "../../../api/handler.ts";
+import type { transferRoutes } from "./routes.ts";
 import { authorize } from "../../../api/handlers/ledger-access.ts";
 
 interface MovedClaims extends TransferRange {
@@ -10,7 +11,7 @@ interface MovedClaims extends TransferRange {
   party: TransferParty;
 }
 
-type MovingCall = Call<"planTransfer" | "prepareTransfer">;
+type MovingCall = Call<(typeof transferRoutes)["planTransfer" | "prepareTransfer"]>;
 
 /** What a call says that it moves. The source is the caller's cell, unless an operator calls. */
 export function movedClaimsOf({ deployment, principal, body }: MovingCall): Result<MovedClaims> {

@@ -2,6 +2,7 @@ import type { BucketKey, CellStatus } from "../../../kernel/messages.ts";
 import { ok, type Result } from "../../../kernel/refusal.ts";
 import type { TransferPlan } from "../messages.ts";
 import type { Call, Handler } from "../../../api/handler.ts";
+import type { transferRoutes } from "./routes.ts";
 import { grownSince } from "../../../isolate/known-shards.ts";
 import { LEDGER, reach, readTimeoutMs } from "../../../isolate/reach.ts";
 import {
@@ -36,7 +37,7 @@ interface Counted {
 }
 
 /** Counts what a transfer would move, on all shards, as far as one request gets. */
-export const planTransfer: Handler<"planTransfer"> = async (call) => {
+export const planTransfer: Handler<(typeof transferRoutes)["planTransfer"]> = async (call) => {
   const { deployment, tokens, principal, routeId, body } = call;
   const moved = movedClaimsOf(call);
   if (!moved.ok) return moved;
@@ -89,7 +90,7 @@ export const planTransfer: Handler<"planTransfer"> = async (call) => {
 };
 
 async function countMoved(
-  { deployment }: Call<"planTransfer">,
+  { deployment }: Call<(typeof transferRoutes)["planTransfer"]>,
   moved: { from: string; to: string; scope: string },
   position: PlanPosition | undefined,
 ): Promise<Result<Counted>> {
@@ -134,7 +135,7 @@ async function countMoved(
 
 /** What a prepare would be refused for, as far as this call has read. */
 function obstaclesOf(
-  { deployment, principal }: Call<"planTransfer">,
+  { deployment, principal }: Call<(typeof transferRoutes)["planTransfer"]>,
   { leases, transfers, tooLarge }: Counted,
   to: string,
   { state }: CellStatus,

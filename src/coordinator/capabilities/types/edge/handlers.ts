@@ -20,7 +20,7 @@ type ApiPlan = Pick<
   "changes" | "refusals"
 >;
 
-export const typeHandlers: Handlers<keyof typeof typeRoutes> = {
+export const typeHandlers: Handlers<typeof typeRoutes> = {
   async listTypes({ deployment }) {
     const read = await deployment.types.read();
     if (!read.ok) return read;

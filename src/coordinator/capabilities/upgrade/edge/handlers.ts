@@ -24,7 +24,7 @@ const D1_MS = 2_000;
 /** The blockers that the detail of a refusal names. */
 const MAX_NAMED = 5;
 
-export const upgradeHandlers: Handlers<keyof typeof upgradeRoutes> = {
+export const upgradeHandlers: Handlers<typeof upgradeRoutes> = {
   async getUpgrade({ deployment }) {
     const upgrade = await readUpgrade(deployment);
     return upgrade.ok ? ok({ status: 200, body: { upgrade: upgrade.value } }) : upgrade;

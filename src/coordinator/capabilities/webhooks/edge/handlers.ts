@@ -42,7 +42,7 @@ type ApiDelivery = z.input<
 const DATABASE_MS = 3_000;
 const DEFAULT_HOLD_S = 300;
 
-export const webhookHandlers: Handlers<keyof typeof webhookRoutes> = {
+export const webhookHandlers: Handlers<typeof webhookRoutes> = {
   async listWebhooks({ deployment, principal }) {
     const listed = onD1(await listWebhooks(databaseOf(deployment)));
     if (!listed.ok) return listed;
