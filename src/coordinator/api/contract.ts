@@ -1,56 +1,11 @@
+import { edgeRoutes } from "../capabilities/edges.ts";
 import type { ErrorCode } from "../kernel/refusal.ts";
-import { cellRoutes, keyRoutes } from "../capabilities/cells/edge/routes.ts";
-import { changeRoutes } from "../capabilities/feed/edge/routes.ts";
-import { auditRoutes } from "../capabilities/audit/edge/routes.ts";
-import { classifyRoutes } from "../capabilities/classify/edge/routes.ts";
-import { credentialRoutes } from "../capabilities/keys/edge/routes.ts";
-import { growthRoutes } from "../capabilities/growth/edge/routes.ts";
-import { historyRoutes } from "../capabilities/past-claims/edge/routes.ts";
-import { identityRoutes } from "../capabilities/identities/edge/routes.ts";
-import { operationRoutes } from "../capabilities/operations/edge/routes.ts";
-import { partRoutes } from "../capabilities/loss/edge/routes.ts";
-import { scrubRoutes } from "../capabilities/scrub/edge/routes.ts";
 import { leaseRoutes } from "./contract/lease-routes.ts";
-import { metricsRoutes } from "../capabilities/metrics/edge/routes.ts";
-import { recordRoutes } from "../capabilities/records/edge/routes.ts";
-import { removalRoutes } from "../capabilities/removal/edge/routes.ts";
 import type { Route, RouteError } from "./contract/route.ts";
-import { routingRoutes } from "../capabilities/reports/edge/routes.ts";
 import { serviceRoutes } from "./contract/service-routes.ts";
-import { statusRoutes } from "../capabilities/status/edge/routes.ts";
-import { transferRoutes } from "../capabilities/transfer/edge/routes.ts";
-import { typeRoutes } from "../capabilities/types/edge/routes.ts";
-import { webhookRoutes } from "../capabilities/webhooks/edge/routes.ts";
-import { upgradeRoutes } from "../capabilities/upgrade/edge/routes.ts";
-import { verificationRoutes } from "../capabilities/slots/edge/routes.ts";
 
 /** The whole HTTP API: every route by its id. */
-export const routes = {
-  ...leaseRoutes,
-  ...recordRoutes,
-  ...changeRoutes,
-  ...transferRoutes,
-  ...routingRoutes,
-  ...classifyRoutes,
-  ...verificationRoutes,
-  ...statusRoutes,
-  ...cellRoutes,
-  ...removalRoutes,
-  ...growthRoutes,
-  ...operationRoutes,
-  ...upgradeRoutes,
-  ...keyRoutes,
-  ...identityRoutes,
-  ...credentialRoutes,
-  ...typeRoutes,
-  ...historyRoutes,
-  ...auditRoutes,
-  ...webhookRoutes,
-  ...partRoutes,
-  ...scrubRoutes,
-  ...metricsRoutes,
-  ...serviceRoutes,
-} as const satisfies Record<string, Route>;
+export const routes = { ...leaseRoutes, ...edgeRoutes, ...serviceRoutes } satisfies Record<string, Route>;
 
 export type Routes = typeof routes;
 export type RouteId = keyof Routes;

@@ -1,0 +1,2 @@
+export { cellHandlers as handlers } from "./handlers.ts";
+export { cellRoutes as routes } from "./routes.ts";

@@ -1,0 +1,2 @@
+export { changeHandlers as handlers } from "./handlers.ts";
+export { changeRoutes as routes } from "./routes.ts";

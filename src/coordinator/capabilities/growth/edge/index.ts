@@ -1,0 +1,2 @@
+export { growthHandlers as handlers } from "./handlers.ts";
+export { growthRoutes as routes } from "./routes.ts";

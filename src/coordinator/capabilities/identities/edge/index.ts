@@ -1,0 +1,2 @@
+export { identityHandlers as handlers } from "./handlers.ts";
+export { identityRoutes as routes } from "./routes.ts";

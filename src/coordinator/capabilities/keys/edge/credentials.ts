@@ -1,0 +1,2 @@
+export { credentialHandlers as handlers } from "./credentials-handler.ts";
+export { credentialRoutes as routes } from "./routes.ts";

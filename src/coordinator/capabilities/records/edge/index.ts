@@ -1,0 +1,2 @@
+export { recordHandlers as handlers } from "./handlers.ts";
+export { recordRoutes as routes } from "./routes.ts";

@@ -1,0 +1,2 @@
+export { routingHandlers as handlers } from "./handlers.ts";
+export { routingRoutes as routes } from "./routes.ts";

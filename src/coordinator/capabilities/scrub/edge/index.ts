@@ -1,0 +1,2 @@
+export { scrubHandlers as handlers } from "./handlers.ts";
+export { scrubRoutes as routes } from "./routes.ts";

@@ -1,0 +1,2 @@
+export { typeHandlers as handlers } from "./handlers.ts";
+export { typeRoutes as routes } from "./routes.ts";

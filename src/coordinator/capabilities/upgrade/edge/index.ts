@@ -1,0 +1,2 @@
+export { upgradeHandlers as handlers } from "./handlers.ts";
+export { upgradeRoutes as routes } from "./routes.ts";

@@ -1,0 +1,2 @@
+export { webhookHandlers as handlers } from "./handlers.ts";
+export { webhookRoutes as routes } from "./routes.ts";
