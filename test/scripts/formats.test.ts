@@ -42,10 +42,11 @@ describe("types:", () => {
   /** Returns the types with other texts in their files. */
   function edited(...edits: Edit[]): Types {
     const declarations = { ...release.types.declarations };
-    for (const [from, to, file = MESSAGES] of edits) {
-      const text = declarations[file] ?? "";
-      declarations[file] = text.replace(from, to);
-      if (declarations[file] === text) throw new Error(`${file} has no ${from}`);
+    for (const [from, to, given] of edits) {
+      const file = given ?? Object.keys(declarations).find((each) => declarations[each]?.search(from) !== -1);
+      const text = declarations[file ?? ""] ?? "";
+      declarations[file ?? ""] = text.replace(from, to);
+      if (declarations[file ?? ""] === text) throw new Error(`${file ?? "no file"} has ${from}`);
     }
     return { levels: release.types.levels, declarations };
   }

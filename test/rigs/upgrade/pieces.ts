@@ -15,7 +15,7 @@ export const NEXT_MIGRATION = {
 
 const MIGRATION_NAMES = "src/coordinator/d1/migrations.ts";
 const LEDGER_SCHEMA = "src/coordinator/kernel/ledger/schema.ts";
-const LEDGER = "src/coordinator/kernel/ledger/ledger.ts";
+const LEDGER = "src/coordinator/kernel/ledger/part.ts";
 const LEDGER_STORE = "src/coordinator/kernel/ledger/store.ts";
 const SHARD = "src/coordinator/kernel/shard/shard.ts";
 const SHARD_LINKS = "src/coordinator/kernel/ledger/shard-links.ts";
@@ -53,18 +53,18 @@ const pieces: Record<string, readonly Patch[]> = {
     },
     {
       file: SHARD,
-      find: "exchangeDurations.time(() => this.#exchange(message));",
-      put: `exchangeDurations.time(() => this.#exchange(message.parts === undefined ? message :
-        { ...message, decisions: message.parts[0], prepares: message.parts[1] }));`,
+      find: "exchange: (message) => exchange(part, message),",
+      put: `exchange: (message) => exchange(part, message.parts === undefined ? message :
+        { ...message, decisions: message.parts[0], prepares: message.parts[1] }),`,
     },
   ],
   "the answer of an exchange has another field, too": [
     {
       file: SHARD,
-      find: "return ok({ seen, point: this.#point, prepares, ...(unapplied",
-      put: `const isOld = this.#part.tables.stamp.format < 2;
+      find: "return ok({ seen, point: pointOf(part), prepares, ...(unapplied",
+      put: `const isOld = part.tables.stamp.format < 2;
         const answered = isOld ? { prepares } : { prepares: [], answers: prepares };
-        return ok({ seen, point: this.#point, ...answered, ...(unapplied`,
+        return ok({ seen, point: pointOf(part), ...answered, ...(unapplied`,
     },
     {
       file: SHARD_LINKS,
@@ -85,10 +85,14 @@ const pieces: Record<string, readonly Patch[]> = {
     },
     {
       file: LEDGER_STORE,
-      find: 'renewed_at_ms, renewal_reason, transfer, payload",',
-      put: 'renewed_at_ms, renewal_reason, transfer, payload, granted_by",',
+      find: 'leaseTable.names.join(", ")',
+      put: '[...leaseTable.names, "granted_by"].join(", ")',
     },
-    { file: LEDGER_STORE, find: "row.payload, ];", put: `row.payload, "${NEXT_RELEASE}", ];` },
+    {
+      file: LEDGER_STORE,
+      find: "leaseTable.valuesOf({ ...row, pending })",
+      put: `[...leaseTable.valuesOf({ ...row, pending }), "${NEXT_RELEASE}"]`,
+    },
     {
       file: LEDGER,
       find: "new LedgerStore(ports.sql, cell)",
@@ -214,7 +218,7 @@ export const bugs: Readonly<Record<string, readonly Patch[]>> = {
     { file: SHARD_LINKS, find: "this.#part.tables.stamp.format < 2 ? content", put: "false ? content" },
   ],
   "early-answers": [
-    { file: SHARD, find: "const isOld = this.#part.tables.stamp.format < 2;", put: "const isOld = false;" },
+    { file: SHARD, find: "const isOld = part.tables.stamp.format < 2;", put: "const isOld = false;" },
   ],
   "early-step": [
     {

@@ -9,7 +9,7 @@
 import { DurableObject } from "cloudflare:workers";
 import type { Envelope } from "../../../src/coordinator/kernel/messages.ts";
 import { defineMethods, type MethodList } from "../../../src/coordinator/kernel/method.ts";
-import { directoryMethods, ledgerMethods, shardMethods } from "../../../src/coordinator/kernel/methods.ts";
+import * as kinds from "../../../src/coordinator/capabilities/index.ts";
 import { FORMAT, type Stamp } from "../../../src/coordinator/kernel/formats.ts";
 import type { Env } from "../../../src/coordinator/env.ts";
 import today, * as todayObjects from "../../../src/coordinator/index.ts";
@@ -85,9 +85,9 @@ function mixed(kind: "CellLedger" | "ClaimShard" | "Directory", methods: MethodL
   };
 }
 
-export const CellLedger = mixed("CellLedger", ledgerMethods);
-export const ClaimShard = mixed("ClaimShard", shardMethods);
-export const Directory = mixed("Directory", directoryMethods);
+export const CellLedger = mixed("CellLedger", kinds.ledger.methods);
+export const ClaimShard = mixed("ClaimShard", kinds.shard.methods);
+export const Directory = mixed("Directory", kinds.directory.methods);
 
 async function obey(env: Env, { choice: chosen, end = [], migration, cron }: Control): Promise<void> {
   if (chosen !== undefined) choice = chosen;

@@ -59,7 +59,7 @@ export interface Applied {
 const COLUMNS = leaseTable.names.join(", ");
 
 /** All columns except the payload, for listings and replays. */
-const HEAD = COLUMNS.replace(/\bpayload$/, "NULL AS payload");
+const HEAD = COLUMNS.replace(/\bpayload\b/, "NULL AS payload");
 
 const UNAPPLIED = "lease, created_position, position";
 const OUTCOME = "lease, created_position, position, created_at_ms, decided_at_ms, decided, pending";
