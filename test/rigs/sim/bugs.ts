@@ -1851,7 +1851,7 @@ export const bugs: Record<string, Bug> = {
     ["I15"],
     "src/coordinator/capabilities/records/shard.ts",
     "const read = shown(each, verdicts);",
-    'const granted = each.hold ? new Map([[executionKey(each.hold), "granted"]]) : verdicts;\n' +
+    'const granted = each.hold ? { get: () => "granted" } : verdicts;\n' +
       "    const read = shown(each, granted);",
   ),
   "a lookup shows a claim without asking about its hold": one(

@@ -38,12 +38,13 @@ function switchOf(path: string, source: string, planted: readonly string[]): str
   const url = (bug = ""): string => JSON.stringify(`${path}?planted=${bug}`);
   const variants = planted.map((bug, index) => `[${JSON.stringify(bug)}, planted${index}]`);
   return [
-    `import { plantings } from ${JSON.stringify(`${here}planted.ts`)};`,
+    `import { copyOf, plant, plantings } from ${JSON.stringify(`${here}planted.ts`)};`,
     `import * as original from ${url()};`,
     ...planted.map((bug, index) => `import * as planted${index} from ${url(bug)};`),
     `const variants = new Map([${variants.join(", ")}]);`,
-    `export let { ${exported} } = original;`,
-    `plantings.push((bug) => { ({ ${exported} } = variants.get(bug) ?? original); });`,
+    `export let { ${exported} } = copyOf(original);`,
+    `const listed = { ${exported} };`,
+    `plantings.push((bug) => { ({ ${exported} } = plant(listed, variants.get(bug) ?? original)); });`,
   ].join("\n");
 }
 
