@@ -1,5 +1,5 @@
 import { apiLimitName, type LimitName, type Limits } from "../../common/limits.ts";
-import type { ListLimit } from "../capabilities/records/edge/lists.ts";
+import type { ListLimit } from "./contract/lists.ts";
 
 /**
  * More than the fields and items that one item of any list has. The largest is a replace with an epoch: 11.

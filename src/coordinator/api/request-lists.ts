@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { listLimitsOf, type ListLimit } from "../capabilities/records/edge/lists.ts";
+import { listLimitsOf, type ListLimit } from "./contract/lists.ts";
 import type { Route, RouteBody } from "./contract/route.ts";
 
 /**

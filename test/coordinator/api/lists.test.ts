@@ -5,7 +5,7 @@ import { defaultLimits, limitTable, type LimitName } from "../../../src/common/l
 import { MAX_TYPES } from "../../../src/common/types/document.ts";
 import { MAX_CLAIMS } from "../../../src/coordinator/capabilities/identities/edge/routes.ts";
 import { routeIds, routes, type RouteId } from "../../../src/coordinator/api/contract.ts";
-import { boundedList, listLimitsOf } from "../../../src/coordinator/capabilities/records/edge/lists.ts";
+import { boundedList, listLimitsOf } from "../../../src/coordinator/api/contract/lists.ts";
 import type { Route } from "../../../src/coordinator/api/contract/route.ts";
 import { pathOf } from "../../suites/conformance/paths.ts";
 import { Api, env, startDeployment } from "../../support/workerd/api.ts";

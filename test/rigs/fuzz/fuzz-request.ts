@@ -1,7 +1,7 @@
 /** One generated request to one route. It is printed when it fails, and shrunk. */
 import * as fc from "fast-check";
 import { routes, type RouteId } from "../../../src/coordinator/api/contract.ts";
-import { listLimitsOf } from "../../../src/coordinator/capabilities/records/edge/lists.ts";
+import { listLimitsOf } from "../../../src/coordinator/api/contract/lists.ts";
 import type { Route } from "../../../src/coordinator/api/contract/route.ts";
 import { limitTable } from "../../../src/common/limits.ts";
 import {

@@ -1,7 +1,7 @@
 /**
  * What the platform could do otherwise: calls that overlap, messages between objects, restarts, and the order
  * of rows. It runs in Node over node:sqlite and in workerd with Durable Objects. What is the same on both is
- * in test/coordinator/kernel/protocol.test.ts, and what callers can see is checked on every host
+ * in test/coordinator/protocol.test.ts, and what callers can see is checked on every host
  * (src/users/conformance/checks).
  */
 import { describe, expect, test } from "vitest";

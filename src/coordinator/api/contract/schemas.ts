@@ -16,7 +16,7 @@ import {
   wellFormedText,
   wholeNumber,
 } from "./fields.ts";
-import { boundedList } from "../../capabilities/records/edge/lists.ts";
+import { boundedList } from "./lists.ts";
 
 // The schemas of requests. They are strict: an unknown field is refused. `POST /v1/classify` has its own.
 

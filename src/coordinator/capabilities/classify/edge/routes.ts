@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { claimFields } from "../../../../common/types/gitlab.ts";
 import { bucketType, nothing } from "../../../api/contract/fields.ts";
-import { boundedList } from "../../records/edge/lists.ts";
+import { boundedList } from "../../../api/contract/lists.ts";
 import { route } from "../../../api/contract/route.ts";
 
 /**

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { algorithms } from "../../../auth/tokens/algorithms.ts";
 import { cellId, nothing, reason, time, wellFormedText, wholeNumber } from "../../../api/contract/fields.ts";
-import { boundedList, boundedRecord } from "../../records/edge/lists.ts";
+import { boundedList, boundedRecord } from "../../../api/contract/lists.ts";
 import { auditFull, route, unknownCell, type RouteError } from "../../../api/contract/route.ts";
 import { role } from "../../../api/contract/schemas.ts";
 

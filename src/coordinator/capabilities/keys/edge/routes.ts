@@ -8,7 +8,7 @@ import {
   pageToken,
   time,
 } from "../../../api/contract/fields.ts";
-import { boundedList } from "../../records/edge/lists.ts";
+import { boundedList } from "../../../api/contract/lists.ts";
 import { route } from "../../../api/contract/route.ts";
 import { role } from "../../../api/contract/schemas.ts";
 

@@ -11,7 +11,7 @@ import {
   sourceType,
   subjectType,
 } from "../../../api/contract/fields.ts";
-import { boundedList } from "./lists.ts";
+import { boundedList } from "../../../api/contract/lists.ts";
 import { route, tooManyReads, type RouteError } from "../../../api/contract/route.ts";
 import {
   bucket,

@@ -11,7 +11,7 @@ import {
   time,
   wholeNumber,
 } from "../../../api/contract/fields.ts";
-import { boundedList } from "../../records/edge/lists.ts";
+import { boundedList } from "../../../api/contract/lists.ts";
 import { auditFull, route, unknownCell, type RouteError } from "../../../api/contract/route.ts";
 import { cell } from "../../../api/contract/schemas.ts";
 

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { MAX_TYPES } from "../../../../common/types/document.ts";
 import { typesSchemaProperties } from "../../../../common/types/schema.ts";
 import { nothing, reason, wholeNumber } from "../../../api/contract/fields.ts";
-import { boundedRecord } from "../../records/edge/lists.ts";
+import { boundedRecord } from "../../../api/contract/lists.ts";
 import { auditFull, route, type RouteError } from "../../../api/contract/route.ts";
 
 const roles = ["operator"] as const;

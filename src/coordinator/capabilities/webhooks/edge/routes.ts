@@ -9,7 +9,7 @@ import {
   time,
   wholeNumber,
 } from "../../../api/contract/fields.ts";
-import { boundedList } from "../../records/edge/lists.ts";
+import { boundedList } from "../../../api/contract/lists.ts";
 import { route, type RouteError } from "../../../api/contract/route.ts";
 
 const operator = ["operator"] as const;

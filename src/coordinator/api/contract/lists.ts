@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { limitTable, type LimitName } from "../../../../common/limits.ts";
+import { limitTable, type LimitName } from "../../../common/limits.ts";
 
 /** The most items of a list: a limit of the deployment, or a number that never changes. */
 export type ListLimit = LimitName | number;

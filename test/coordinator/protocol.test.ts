@@ -3,9 +3,9 @@
  * test proves (docs/reference/protocol.md).
  */
 import { expect, test } from "vitest";
-import type { SettableState } from "../../../src/coordinator/kernel/messages.ts";
-import { callerOf, decideRequest, type OpSpec } from "../../support/ops.ts";
-import { sourceOf, subjectOf } from "../../support/types.ts";
+import type { SettableState } from "../../src/coordinator/kernel/messages.ts";
+import { callerOf, decideRequest, type OpSpec } from "../support/ops.ts";
+import { sourceOf, subjectOf } from "../support/types.ts";
 import {
   begin,
   commit,
@@ -16,9 +16,9 @@ import {
   own,
   rollBack,
   type TestObjects,
-} from "../../suites/protocol/calls.ts";
-import { platformSuite } from "../../suites/protocol/platform.ts";
-import { Cluster } from "../../support/cluster.ts";
+} from "../suites/protocol/calls.ts";
+import { platformSuite } from "../suites/protocol/platform.ts";
+import { Cluster } from "../support/cluster.ts";
 
 async function start(): Promise<TestObjects> {
   const cluster = await Cluster.start();
