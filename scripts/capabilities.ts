@@ -112,9 +112,9 @@ function faultWithout(removed: readonly string[]): string | undefined {
 }
 
 function main(): void {
-  const names = capabilities.map(({ name }) => name);
+  const names = capabilities.flatMap(({ name, isRequired }) => (isRequired === true ? [] : [name]));
   const unknown = positionals.find((name) => !names.includes(name));
-  if (unknown !== undefined) throw new Error(`${unknown} is no capability; there are ${names.join(", ")}`);
+  if (unknown !== undefined) throw new Error(`${unknown} cannot be taken out; there are ${names.join(", ")}`);
   const named = positionals.length > 0 ? positionals : names;
   for (const name of values.changed ? chosen(named) : named) {
     const removed = withDependents(name);

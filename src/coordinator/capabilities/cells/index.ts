@@ -29,4 +29,4 @@ const directory: DirectoryHalf<typeof methods> = {
 };
 
 /** Operators register cells, and change them (A2). */
-export const cells = { name: "cells", directory } as const satisfies Capability;
+export const cells = { name: "cells", isRequired: true, directory } as const satisfies Capability;

@@ -108,6 +108,7 @@ const directory: DirectoryHalf<typeof onDirectory> = {
 /** A deployment gets more shards while it runs (G1 to G10). */
 export const growth = {
   name: "growth",
+  isRequired: true,
   needs: ["operations", "transfer"],
   directory,
 } as const satisfies Capability;

@@ -72,4 +72,4 @@ const directory: DirectoryHalf<typeof methods> = {
 };
 
 /** Operators mint keys, and revoke them (A1). */
-export const keys = { name: "keys", directory } as const satisfies Capability;
+export const keys = { name: "keys", isRequired: true, directory } as const satisfies Capability;

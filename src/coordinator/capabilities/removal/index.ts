@@ -47,4 +47,9 @@ const shard: ShardHalf<typeof methods> = {
 };
 
 /** What shards tell of the claims of a cell that is removed. */
-export const removal = { name: "removal", needs: ["transfer"], shard } as const satisfies Capability;
+export const removal = {
+  name: "removal",
+  isRequired: true,
+  needs: ["transfer"],
+  shard,
+} as const satisfies Capability;
