@@ -112,7 +112,10 @@ function faultWithout(removed: readonly string[]): string | undefined {
 }
 
 function main(): void {
-  const names = capabilities.flatMap(({ name, isRequired }) => (isRequired === true ? [] : [name]));
+  const required = new Set(capabilities.flatMap(({ name, isRequired }) => (isRequired ? [name] : [])));
+  const names = capabilities
+    .map(({ name }) => name)
+    .filter((name) => !withDependents(name).some((each) => required.has(each)));
   const unknown = positionals.find((name) => !names.includes(name));
   if (unknown !== undefined) throw new Error(`${unknown} cannot be taken out; there are ${names.join(", ")}`);
   const named = positionals.length > 0 ? positionals : names;

@@ -193,35 +193,6 @@ describe("a shard counts", () => {
   });
 });
 
-test("the directory counts cells, keys, and cells that verify or wait for it", async () => {
-  const c = await Cluster.start({ limits: { verificationSlots: 1 } });
-  const { object } = c.directory;
-  const key = {
-    keyId: "k1",
-    role: "router" as const,
-    cell: null,
-    note: null,
-    createdAtMs: 0,
-    expiresAtMs: c.clock.now() + 60_000,
-    revokedAtMs: null,
-  };
-  await c.clock.runUntil(object.recordKey({ ...c.envelope, key }));
-  await c.clock.runUntil(object.recordKey({ ...c.envelope, key: { ...key, keyId: "k2" } }));
-  const metrics = () => c.clock.runUntil(object.metrics(c.envelope));
-  expect(await metrics()).toMatchObject({ value: { cells: 2, keys: 2, revokedKeys: 0 } });
-  await c.clock.runUntil(object.revokeKey({ ...c.envelope, key }));
-  for (const cell of ["1", "2"])
-    await c.clock.runUntil(object.takeSlot({ ...c.envelope, cell, uuid: c.uuid() }));
-  expect(await metrics()).toMatchObject({
-    value: {
-      keys: 2,
-      revokedKeys: 1,
-      verificationSlots: [{ cell: "1", heldMs: 0 }],
-      verificationWaiting: 1,
-    },
-  });
-});
-
 test("[H4] a part that has gone back in time says so", async () => {
   const c = await Cluster.start({ shards: 1 });
   await begun(c, "1", ["a"]);

@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { payloadHash } from "../../../../src/coordinator/api/batch.ts";
-import { decodePayload, encodePayload } from "../../../../src/coordinator/kernel/ledger/payload.ts";
-import { opsOf, type OpSpec } from "../../../support/ops.ts";
-import { textTypeNames, sourceTypeNames, subjectTypeNames } from "../../../support/types.ts";
+import { payloadHash } from "../../src/coordinator/api/batch.ts";
+import { decodePayload, encodePayload } from "../../src/coordinator/kernel/ledger/payload.ts";
+import { opsOf, type OpSpec } from "../support/ops.ts";
+import { textTypeNames, sourceTypeNames, subjectTypeNames } from "../support/types.ts";
 
 const id = fc.string({ minLength: 1, maxLength: 20 });
 const reference = <Name extends string>(names: readonly Name[]) =>

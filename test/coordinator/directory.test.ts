@@ -1,9 +1,9 @@
 /** Tests of the directory over node:sqlite. */
 import { expect, test } from "vitest";
-import type { MintedKey } from "../../../../src/coordinator/capabilities/keys/messages.ts";
-import { placementOf } from "../../../../src/coordinator/kernel/placement.ts";
-import { Cluster } from "../../../support/cluster.ts";
-import { addCell as add } from "./add-cell.ts";
+import type { MintedKey } from "../../src/coordinator/capabilities/keys/messages.ts";
+import { placementOf } from "../../src/coordinator/kernel/placement.ts";
+import { Cluster } from "../support/cluster.ts";
+import { addCell as add } from "./kernel/directory/add-cell.ts";
 
 const ok = (value: unknown): object => ({ ok: true, value });
 const no = (code: string, more: object = {}): object => ({
@@ -154,4 +154,33 @@ test("only a registered cell is confirmed; a call without a cell needs none", as
   expect(await confirm("1")).toEqual(CONFIRMED);
   expect(await confirm("3")).toEqual(no("PERMISSION_DENIED", { reason: "CELL_UNKNOWN" }));
   expect(await c.clock.runUntil(c.directory.object.confirm(c.envelope))).toEqual(CONFIRMED);
+});
+
+test("the directory counts cells, keys, and cells that verify or wait for it", async () => {
+  const c = await Cluster.start({ limits: { verificationSlots: 1 } });
+  const { object } = c.directory;
+  const key = {
+    keyId: "k1",
+    role: "router" as const,
+    cell: null,
+    note: null,
+    createdAtMs: 0,
+    expiresAtMs: c.clock.now() + 60_000,
+    revokedAtMs: null,
+  };
+  await c.clock.runUntil(object.recordKey({ ...c.envelope, key }));
+  await c.clock.runUntil(object.recordKey({ ...c.envelope, key: { ...key, keyId: "k2" } }));
+  const metrics = () => c.clock.runUntil(object.metrics(c.envelope));
+  expect(await metrics()).toMatchObject({ value: { cells: 2, keys: 2, revokedKeys: 0 } });
+  await c.clock.runUntil(object.revokeKey({ ...c.envelope, key }));
+  for (const cell of ["1", "2"])
+    await c.clock.runUntil(object.takeSlot({ ...c.envelope, cell, uuid: c.uuid() }));
+  expect(await metrics()).toMatchObject({
+    value: {
+      keys: 2,
+      revokedKeys: 1,
+      verificationSlots: [{ cell: "1", heldMs: 0 }],
+      verificationWaiting: 1,
+    },
+  });
 });
