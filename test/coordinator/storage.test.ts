@@ -321,6 +321,7 @@ const proofs: Record<string, Proof> = {
   // Every object
   meta: "after work",
   "meta.tables": "after work",
+  "meta.capability_steps": "after work",
   "meta.object_name": "after work",
   "meta.placement": "after work",
   "meta.history_lost": "after work",
@@ -342,10 +343,6 @@ const proofs: Record<string, Proof> = {
   "FairQueue.#byOwner": at(
     "test/coordinator/kernel/shard/read-queue.test.ts",
     "[M7] [M6] a read that would wait too long, or behind too many of its cell, is refused",
-  ),
-  "Tables.#stored": at(
-    "test/coordinator/kernel/tables.test.ts",
-    "[M5] each capability has steps of its own, and one that was taken out loses none",
   ),
   "Tables.#steps": "made once",
   "PlacementGuard.#used": "after work",

@@ -53,7 +53,15 @@ type Edge = (typeof edges)[number];
 /** The intersection of a union's members. */
 type All<T> = (T extends unknown ? (one: T) => void : never) extends (one: infer Each) => void ? Each : never;
 
-const join = (kind: keyof Edge): unknown => Object.assign({}, ...edges.map((edge) => edge[kind]));
+function join(kind: keyof Edge): unknown {
+  const all: Record<string, unknown> = {};
+  for (const edge of edges)
+    for (const [name, value] of Object.entries(edge[kind])) {
+      if (name in all) throw new TypeError(`two capabilities have ${kind} with the name ${name}`);
+      all[name] = value;
+    }
+  return all;
+}
 
 export const edgeRoutes = join("routes") as All<Edge["routes"]>;
 export const edgeHandlers = join("handlers") as All<Edge["handlers"]>;

@@ -26,7 +26,7 @@ export type AuditedAction = keyof AuditedActions;
  */
 export type AuditState = Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
 
-/** What an operator did, or a cell with its names. */
+/** What an operator did, or a cell in a transfer. */
 export interface AuditedChange {
   action: AuditedAction;
   /** The cell that the change is about; null if it is about none. */

@@ -42,7 +42,7 @@ export const stepsOf = (halves: Halves<never, unknown>): StepsByCapability =>
     Object.entries(halves).flatMap(([name, { steps }]) => (steps === undefined ? [] : [[name, steps]])),
   );
 
-/** Makes what the kernel calls at one place: the first capability that has it provides it. */
+/** Makes what records the changes of operators, if a capability does. */
 export const auditTrailOf = (halves: Halves<never, unknown>, object: Audited): AuditTrail =>
   Object.values(halves)
     .find((half) => half.auditTrail !== undefined)

@@ -9,7 +9,8 @@ import type { Envelope, Told } from "./messages.ts";
  * - `always`: also the placement (P1). An object that has gone back in time answers it, too.
  * - `peer`: also that the object has all that the sender has seen of it.
  * - `call`: as `peer`, and before that the key of the cell that calls (A1).
- * - `read`: as `peer`, and once more when the rows that were read are durable.
+ * - `read`: as `peer`, and once more when the rows that were read are durable. Methods of a ledger wait for
+ *   that themselves, whatever their level is.
  * - `whole`: as `read`, and that the shard has exactly the names that it serves (G8).
  */
 export type Level = "unplaced" | "always" | "peer" | "call" | "read" | "whole";
@@ -29,7 +30,10 @@ interface Checks<Message extends Envelope> {
   sender?(message: Message): string;
   /** Whether a call of the level `call` has a key of the ledger's own cell. Undefined: always. */
   isOfOwnCell?(message: Message): boolean;
-  /** The method admits a message itself, because it may have another placement than the object. */
+  /**
+   * The method makes the checks of its level itself, because a message may have another placement than the
+   * object.
+   */
   readonly admits?: true;
 }
 

@@ -6,8 +6,9 @@ import { refused, type Refusal, type Result } from "./refusal.ts";
 
 /**
  * The steps that make the tables of an object. They are append-only, and none of them rewrites rows. Each is
- * carried out once. The first step of a capability may meet its tables: those of 0.2.0 have all of them. Code
- * of the format before must be able to work with the tables afterwards, unless the step waits for a format.
+ * carried out once, and all that are due in one transaction. The first step of a capability may meet its
+ * tables, because 0.2.0 made those of all capabilities in one step. Code of the format before must be able to
+ * work with the tables afterwards, unless the step waits for a format.
  */
 export type Steps = readonly Step[];
 type Step = readonly string[] | LateStep;
@@ -28,8 +29,6 @@ const OLDER_HEARD_MS = 60_000;
 export interface StoredTables {
   /** The number of steps of the kernel that were carried out. */
   steps: number;
-  /** The same of each capability. Tables of 0.2.0 have no such numbers, because its steps were one list. */
-  capabilities?: Record<string, number>;
   /** The format in force, as far as the object knows. */
   format: number;
 }
@@ -45,6 +44,11 @@ export class Tables {
   readonly #capabilities: StepsByCapability;
   readonly #speaks: number;
   #stored: StoredTables;
+  /**
+   * The number of steps of each capability that were carried out. It is stored apart, because code of 0.2.0
+   * writes the other numbers as it knows them.
+   */
+  #done: Readonly<Record<string, number>>;
   #olderHeardAtMs = -Infinity;
 
   /**
@@ -70,6 +74,7 @@ export class Tables {
     const isUsed = readMeta(sql, "placement") !== undefined;
     const format = isUsed ? stored.format : Math.max(stored.format, oldestFormat(speaks));
     this.#stored = { ...stored, format };
+    this.#done = JSON.parse(String(readMeta(sql, "capability_steps") ?? "{}")) as Record<string, number>;
     if (this.#due().length > 0) sql.transaction(["migrate"], () => this.#carryOut());
   }
 
@@ -110,12 +115,13 @@ export class Tables {
   }
 
   #follow(format: number): void {
-    const before = this.#stored;
+    const [before, done] = [this.#stored, this.#done];
     try {
       this.#sql.transaction(["raise_format"], () => this.raise(format));
     } catch (error) {
       // Nothing was written.
       this.#stored = before;
+      this.#done = done;
       throw error;
     }
   }
@@ -134,17 +140,14 @@ export class Tables {
 
   /** The steps to carry out, those of the kernel first. */
   #due(): Step[] {
-    const { steps, capabilities = {} } = this.#stored;
     return [
-      ...this.#dueOf(this.#steps, steps),
-      ...Object.entries(this.#capabilities).flatMap(([name, own]) =>
-        this.#dueOf(own, capabilities[name] ?? 0),
-      ),
+      ...this.#dueOf(this.#steps, this.#stored.steps),
+      ...Object.entries(this.#capabilities).flatMap(([name, own]) => this.#dueOf(own, this.#done[name])),
     ];
   }
 
   /** The steps after the first `done` ones, up to one that waits for a later format. */
-  #dueOf(steps: Steps, done: number): Steps {
+  #dueOf(steps: Steps, done = 0): Steps {
     const waiting = steps.findIndex(
       (step, n) => n >= done && isLate(step) && step.format > this.#stored.format,
     );
@@ -157,13 +160,13 @@ export class Tables {
     for (const step of due)
       for (const statement of isLate(step) ? step.statements : step) this.#sql.all(statement);
     const count = (steps: Steps, done = 0): number => done + this.#dueOf(steps, done).length;
-    const { steps, format, capabilities } = this.#stored;
-    const counts = { ...capabilities };
-    for (const [name, own] of Object.entries(this.#capabilities)) counts[name] = count(own, counts[name]);
-    const stored: StoredTables = { steps: count(this.#steps, steps), format };
-    if (Object.keys(counts).length > 0) stored.capabilities = counts;
+    const done = { ...this.#done };
+    for (const [name, own] of Object.entries(this.#capabilities)) done[name] = count(own, done[name]);
+    const stored = { steps: count(this.#steps, this.#stored.steps), format: this.#stored.format };
     writeMeta(this.#sql, "tables", JSON.stringify(stored));
+    if (Object.keys(done).length > 0) writeMeta(this.#sql, "capability_steps", JSON.stringify(done));
     this.#stored = stored;
+    this.#done = done;
   }
 }
 

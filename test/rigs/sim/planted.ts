@@ -14,7 +14,11 @@ const halvesOf = (value: unknown): (readonly [string, object])[] =>
     return typeof half === "object" && "make" in half ? [[kind, half] as const] : [];
   });
 
-/** Copies the capabilities that a module exports, because the list of all of them keeps what it has read. */
+/**
+ * Copies the capabilities that a module exports, because the list of all of them keeps what it has read.
+ *
+ * @public
+ */
 export const copyOf = (module: Exported): Exported =>
   Object.fromEntries(
     Object.entries(module).map(([name, value]) => {
@@ -23,7 +27,11 @@ export const copyOf = (module: Exported): Exported =>
     }),
   );
 
-/** Returns the exports of a variant. Capabilities that were listed get its halves. */
+/**
+ * Returns the exports of a variant. Capabilities that were listed get its halves.
+ *
+ * @public
+ */
 export function plant(listed: Exported, variant: Exported): Exported {
   return Object.fromEntries(
     Object.entries(variant).map(([name, value]) => {

@@ -2,6 +2,7 @@ import type { Capability, DirectoryHalf, LedgerHalf, ShardHalf } from "../../ker
 import type { AuditTrail } from "../../kernel/audit-trail.ts";
 import { change } from "../../kernel/directory/checks.ts";
 import { method, type Calls } from "../../kernel/method.ts";
+import { durable } from "../../kernel/ledger/durable.ts";
 import { ok } from "../../kernel/refusal.ts";
 import { Audit, AUDIT_TABLE, type AuditPage, type PullAudit } from "./audit.ts";
 import { auditOfLeases } from "./lease-audit.ts";
@@ -39,8 +40,7 @@ const ledger: LedgerHalf<typeof ofLedgers> = {
     handlers: {
       pullAudit: async ({ copied, limit }) => {
         if (copied !== null) await commits.submit("forget_audit", () => own(audit).forget(copied));
-        await ports.sql.flush();
-        return ok(own(audit).page(limit));
+        return durable({ ports }, ok(own(audit).page(limit)));
       },
     },
     hooks: { ...auditOfLeases(audit, cell), maintained: () => ({ auditEntries: own(audit).count }) },

@@ -46,7 +46,7 @@ const shard: ShardHalf<typeof methods> = {
   },
 };
 
-/** What shards tell of the claims of a cell that is removed. */
+/** Releases all names of a cell. What shards tell of its claims is here. */
 export const removal = {
   name: "removal",
   isRequired: true,

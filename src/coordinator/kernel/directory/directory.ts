@@ -28,7 +28,7 @@ export class Directory {
     const part = makePart(ports, limits, halves);
     this.#part = part;
     const checked: Checked = (declared, message, work) => {
-      if (declared.admits) return Promise.resolve(work());
+      if (declared.admits) return (async () => work())();
       return declared.level === "always"
         ? this.#answerAlways(message, work)
         : this.#answer(declared, message, work);

@@ -80,7 +80,7 @@ export class DirectoryStore {
   /** Stores a setting with a new position. */
   putSetting<Value extends object>(name: string, value: Value): Setting & Value {
     const setting = { position: this.nextPosition(), ...value };
-    // The transaction may fail, so what was written is read again.
+    // It is read again when it is asked for. After a transaction that failed, the instance ends.
     this.#settings.delete(name);
     writeMeta(this.#sql, name, JSON.stringify(setting));
     return setting;

@@ -72,6 +72,7 @@ export class Ledger {
       decide: (_, serve) =>
         watch(part.decisionDurations.time(serve), (reply) => part.counters.answeredDecision(reply)),
     };
+    // No method of a ledger admits messages itself.
     const checked: Checked = (declared, message, work) =>
       declared.level === "always" ? this.#answerAlways(message, work) : this.#answer(declared, message, work);
     defineServed(this, ledgerMethods, handlersOf(part), measures, checked);

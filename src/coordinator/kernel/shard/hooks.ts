@@ -29,7 +29,7 @@ export interface ShardHooks {
   incomplete?(nowMs: number): void;
   /**
    * Deletes what the shard keeps of names that have moved away, among the next `limit` rows. Returns where to
-   * continue. Null: there are no more.
+   * continue. Null: there are no more. At most one capability has this hook, because only that can continue.
    */
   moved?(behind: KeptCursor, limit: number, hasMoved: (key: BucketKey) => boolean): KeptCursor | null;
   /** Whether rows were changed since the last call. Then the transaction gets a row of the log. */

@@ -82,7 +82,7 @@ export class Shard {
     const part = makePart(index, ports, limits, peers, logOf, halves);
     this.#part = part;
     const checked: Checked = (declared, message, work) => {
-      if (declared.admits) return Promise.resolve(work());
+      if (declared.admits) return (async () => work())();
       return declared.level === "always"
         ? this.#answerAlways(message, work)
         : this.#answer(declared, message, work);
@@ -417,7 +417,7 @@ function planTransfer(part: ShardPart, message: PlanTransfer): Promise<Result<Tr
 
 /**
  * Called by the readiness check and by the cron. Confirms the placement, reads the disk, and sets the alarm
- * again if it was lost (M3), or if past claims are due to be dropped (K3).
+ * again if it was lost (M3), or if a capability has work that is due.
  */
 function ping(part: ShardPart, { newShard }: PingShard): ShardWork {
   part.sweeper.arm();

@@ -53,6 +53,22 @@ const shown = (entries: AuditEntry[]) =>
     after === null ? null : (JSON.parse(after) as { state?: string }).state,
   ]);
 
+test("[O2] the cron gets only entries that are durable", async () => {
+  const c = await Cluster.start();
+  await pull(c);
+  const release = c.ledger("1").sql.holdFlushes();
+  let answer: Awaited<ReturnType<typeof pull>> | undefined;
+  void ledger(c)
+    .pullAudit({ ...c.envelope, copied: null, limit: 100 })
+    .then((given) => (answer = given));
+  const revoked = ledger(c).revoke({ ...c.envelope, operator: ada, keyId: "a key", expiresAtMs: EVER });
+  await c.pass(10);
+  expect(answer).toBeUndefined();
+  release();
+  await c.clock.runUntil(revoked);
+  expect(answer).toMatchObject({ ok: true, value: { entries: [] } });
+});
+
 test("[O1] an operator's begin and decision have an entry, and the lease names the key", async () => {
   const c = await Cluster.start();
   await begin(c, c.uuid(), "a cell's own");
