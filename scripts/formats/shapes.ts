@@ -28,7 +28,7 @@ import type { StoredExecution } from "../../src/coordinator/kernel/shard/logged-
 import type { StoredPoints } from "../../src/coordinator/kernel/shard/shard-log.ts";
 import type { SeenContradictions } from "../../src/coordinator/capabilities/status/messages.ts";
 import type { StoredStatus } from "../../src/coordinator/capabilities/status/status.ts";
-import type { StoredTables } from "../../src/coordinator/kernel/tables.ts";
+import type { DoneSteps, StoredTables } from "../../src/coordinator/kernel/tables.ts";
 
 interface Shape<Value> {
   /** Only for the types, as in a `Method`. */
@@ -44,7 +44,12 @@ export const shapes = {
   everyMessage: { stamp: shape<Stamp>() },
   everyAnswer: { told: shape<Told>() },
   signed: { key: shape<KeyPayload>(), consoleSession: shape<ConsoleSession>() },
-  storedByParts: { tables: shape<StoredTables>(), loss: shape<StoredLoss>(), scrub: shape<StoredScrub>() },
+  storedByParts: {
+    tables: shape<StoredTables>(),
+    capabilitySteps: shape<DoneSteps>(),
+    loss: shape<StoredLoss>(),
+    scrub: shape<StoredScrub>(),
+  },
   storedByLedgers: {
     op: shape<StoredOp>(),
     executions: shape<StoredExecutions>(),

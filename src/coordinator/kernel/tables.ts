@@ -33,6 +33,9 @@ export interface StoredTables {
   format: number;
 }
 
+/** The number of steps of each capability that were carried out. */
+export type DoneSteps = Readonly<Record<string, number>>;
+
 /** This code cannot work with the tables of an object, and must not change them. */
 export class UnknownTables extends Error {}
 
@@ -44,11 +47,8 @@ export class Tables {
   readonly #capabilities: StepsByCapability;
   readonly #speaks: number;
   #stored: StoredTables;
-  /**
-   * The number of steps of each capability that were carried out. It is stored apart, because code of 0.2.0
-   * writes the other numbers as it knows them.
-   */
-  #done: Readonly<Record<string, number>>;
+  /** It is stored apart, because code of 0.2.0 writes the other numbers as it knows them. */
+  #done: DoneSteps;
   #olderHeardAtMs = -Infinity;
 
   /**
@@ -74,7 +74,7 @@ export class Tables {
     const isUsed = readMeta(sql, "placement") !== undefined;
     const format = isUsed ? stored.format : Math.max(stored.format, oldestFormat(speaks));
     this.#stored = { ...stored, format };
-    this.#done = JSON.parse(String(readMeta(sql, "capability_steps") ?? "{}")) as Record<string, number>;
+    this.#done = JSON.parse(String(readMeta(sql, "capability_steps") ?? "{}")) as DoneSteps;
     if (this.#due().length > 0) sql.transaction(["migrate"], () => this.#carryOut());
   }
 
@@ -160,7 +160,7 @@ export class Tables {
     for (const step of due)
       for (const statement of isLate(step) ? step.statements : step) this.#sql.all(statement);
     const count = (steps: Steps, done = 0): number => done + this.#dueOf(steps, done).length;
-    const done = { ...this.#done };
+    const done: Record<string, number> = { ...this.#done };
     for (const [name, own] of Object.entries(this.#capabilities)) done[name] = count(own, done[name]);
     const stored = { steps: count(this.#steps, this.#stored.steps), format: this.#stored.format };
     writeMeta(this.#sql, "tables", JSON.stringify(stored));

@@ -21,7 +21,7 @@ type Effect = (
  * The first use of an object writes its name, its schema version and its placement (docs/reference/limits.md,
  * "The first use of an object ever").
  */
-const BIRTH = new Set(["object_name", "tables", "placement"]);
+const BIRTH = new Set(["object_name", "tables", "capability_steps", "placement"]);
 const isBirth = ({ table, key, before }: Change): boolean =>
   table === "meta" && before === undefined && BIRTH.has(key);
 
