@@ -6,7 +6,7 @@ import { MAX_PATTERN_LENGTH } from "../../src/common/canonical/pattern.ts";
 import type { RestoreDirectory, Snapshot } from "../../src/coordinator/kernel/directory/messages.ts";
 import type { KeyPage } from "../../src/coordinator/capabilities/keys/messages.ts";
 import type { ChangeTypes, DeclaredTypes } from "../../src/coordinator/capabilities/types/messages.ts";
-import type { ChangeIdentities } from "../../src/coordinator/capabilities/identities/messages.ts";
+import type { ChangeIdentities } from "../../src/coordinator/capabilities/identities/identities.ts";
 import { limitTable, type LimitName } from "../../src/common/limits.ts";
 import {
   type BucketKey,

@@ -1,26 +1,27 @@
 /** The routes and handlers of all capabilities. Objects and the simulator do not load them. */
-import * as audit from "./audit/edge/index.ts";
-import * as cells from "./cells/edge/index.ts";
-import * as classify from "./classify/edge/index.ts";
-import * as credentials from "./keys/edge/credentials.ts";
-import * as feed from "./feed/edge/index.ts";
-import * as growth from "./growth/edge/index.ts";
-import * as identities from "./identities/edge/index.ts";
-import * as keys from "./keys/edge/index.ts";
-import * as loss from "./loss/edge/index.ts";
-import * as metrics from "./metrics/edge/index.ts";
-import * as operations from "./operations/edge/index.ts";
-import * as pastClaims from "./past-claims/edge/index.ts";
-import * as records from "./records/edge/index.ts";
-import * as removal from "./removal/edge/index.ts";
-import * as reports from "./reports/edge/index.ts";
-import * as scrub from "./scrub/edge/index.ts";
-import * as slots from "./slots/edge/index.ts";
-import * as status from "./status/edge/index.ts";
-import * as transfer from "./transfer/edge/index.ts";
-import * as types from "./types/edge/index.ts";
-import * as upgrade from "./upgrade/edge/index.ts";
-import * as webhooks from "./webhooks/edge/index.ts";
+import { merged } from "../kernel/merged.ts";
+import * as audit from "./audit/edge/handlers.ts";
+import * as cells from "./cells/edge/handlers.ts";
+import * as classify from "./classify/edge/handlers.ts";
+import * as credentials from "./keys/edge/credentials-handler.ts";
+import * as feed from "./feed/edge/handlers.ts";
+import * as growth from "./growth/edge/handlers.ts";
+import * as identities from "./identities/edge/handlers.ts";
+import * as keys from "./keys/edge/handlers.ts";
+import * as loss from "./loss/edge/handlers.ts";
+import * as metrics from "./metrics/edge/handlers.ts";
+import * as operations from "./operations/edge/handlers.ts";
+import * as pastClaims from "./past-claims/edge/handlers.ts";
+import * as records from "./records/edge/handlers.ts";
+import * as removal from "./removal/edge/handlers.ts";
+import * as reports from "./reports/edge/handlers.ts";
+import * as scrub from "./scrub/edge/handlers.ts";
+import * as slots from "./slots/edge/handlers.ts";
+import * as status from "./status/edge/handlers.ts";
+import * as transfer from "./transfer/edge/handlers.ts";
+import * as types from "./types/edge/handlers.ts";
+import * as upgrade from "./upgrade/edge/handlers.ts";
+import * as webhooks from "./webhooks/edge/handlers.ts";
 
 /** Their order is that of their routes in `openapi.json`. */
 const edges = [
@@ -48,20 +49,11 @@ const edges = [
   metrics,
 ] as const;
 
-type Edge = (typeof edges)[number];
-
-/** The intersection of a union's members. */
-type All<T> = (T extends unknown ? (one: T) => void : never) extends (one: infer Each) => void ? Each : never;
-
-function join(kind: keyof Edge): unknown {
-  const all: Record<string, unknown> = {};
-  for (const edge of edges)
-    for (const [name, value] of Object.entries(edge[kind])) {
-      if (name in all) throw new TypeError(`two capabilities have ${kind} with the name ${name}`);
-      all[name] = value;
-    }
-  return all;
-}
-
-export const edgeRoutes = join("routes") as All<Edge["routes"]>;
-export const edgeHandlers = join("handlers") as All<Edge["handlers"]>;
+export const edgeRoutes = merged(
+  "routes",
+  edges.map(({ routes }) => routes),
+);
+export const edgeHandlers = merged(
+  "handlers",
+  edges.map(({ handlers }) => handlers),
+);

@@ -1,7 +1,7 @@
 /** What runs in objects: the kernel and the capabilities. */
 import type { Capability, DirectoryHalf, LedgerHalf, ShardHalf } from "../kernel/capability.ts";
-import type { Method, MethodList } from "../kernel/method.ts";
-import type { Envelope } from "../kernel/messages.ts";
+import { merged, type All } from "../kernel/merged.ts";
+import type { MethodList } from "../kernel/method.ts";
 import * as kernel from "../kernel/methods.ts";
 import { audit } from "./audit/index.ts";
 import { cells } from "./cells/index.ts";
@@ -52,27 +52,19 @@ interface HalfOf {
   directory: DirectoryHalf;
 }
 
-type Each = (typeof capabilities)[number];
-
-/** The methods of each capability, as the parameter of a function, from which their intersection follows. */
-type Taking<Kind extends keyof HalfOf, One = Each> =
-  One extends Record<Kind, { methods: infer List }> ? (list: List) => void : never;
-type Added<Kind extends keyof HalfOf> = Taking<Kind> extends (list: infer List) => void ? List : never;
+/** The methods that capabilities add to one kind of object. */
+type Added<Kind extends keyof HalfOf, One = (typeof capabilities)[number]> =
+  One extends Record<Kind, { methods: infer List }> ? List : never;
 
 /** All methods of one kind of object, and what the capabilities add to it. */
 function compose<Kind extends keyof HalfOf, List extends MethodList>(kind: Kind, own: List) {
   const halves: Record<string, HalfOf[Kind]> = {};
-  const methods: Record<string, Method<Envelope, unknown>> = { ...own };
   for (const capability of capabilities as readonly Capability[]) {
     const half = capability[kind] as HalfOf[Kind] | undefined;
-    if (half === undefined) continue;
-    halves[capability.name] = half;
-    for (const [name, method] of Object.entries(half.methods)) {
-      if (name in methods) throw new TypeError(`a ${kind} has two methods with the name ${name}`);
-      methods[name] = method;
-    }
+    if (half !== undefined) halves[capability.name] = half;
   }
-  return { methods: methods as List & Added<Kind>, halves };
+  const lists = [own, ...Object.values(halves).map(({ methods }) => methods)];
+  return { methods: merged(`methods of a ${kind}`, lists) as List & All<Added<Kind>>, halves };
 }
 
 export const ledger = compose("ledger", kernel.ledgerMethods);

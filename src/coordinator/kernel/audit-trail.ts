@@ -1,6 +1,4 @@
-import type { Limits } from "../../common/limits.ts";
 import type { Operator } from "./messages.ts";
-import type { Ports } from "./ports.ts";
 import type { Refusal } from "./refusal.ts";
 
 /**
@@ -46,14 +44,6 @@ export interface AuditTrail {
   readonly cellRefusal: Refusal | undefined;
   /** Must be called in the transaction that makes the change (O1). */
   append(operator: Operator, change: AuditedChange): void;
-}
-
-/** The object whose changes are recorded. */
-export interface Audited {
-  readonly ports: Pick<Ports, "sql" | "clock" | "randomness">;
-  readonly limits: Limits;
-  /** As messages to operators name it. */
-  readonly name: string;
 }
 
 export const noAuditTrail: AuditTrail = { refusal: undefined, cellRefusal: undefined, append: () => {} };

@@ -1,4 +1,3 @@
-import { noAuditTrail, type Audited, type AuditTrail } from "./audit-trail.ts";
 import type { Handlers, MethodList } from "./method.ts";
 import type { Refusal } from "./refusal.ts";
 import { defineServed, type Checked, type Measures } from "./serve.ts";
@@ -9,8 +8,6 @@ export interface Half<Part, Hooks, List extends MethodList = MethodList> {
   /** Its tables. The first step makes them unless they exist. */
   readonly steps?: Steps;
   readonly methods: List;
-  /** Makes what records the changes of operators. At most one capability does. */
-  auditTrail?(object: Audited): AuditTrail;
   /** Makes its part of an object. It may read rows, but sends nothing and sets no alarm (M3). */
   make(part: Part): Made<Hooks, List>;
 }
@@ -41,12 +38,6 @@ export const stepsOf = (halves: Halves<never, unknown>): StepsByCapability =>
   Object.fromEntries(
     Object.entries(halves).flatMap(([name, { steps }]) => (steps === undefined ? [] : [[name, steps]])),
   );
-
-/** Makes what records the changes of operators, if a capability does. */
-export const auditTrailOf = (halves: Halves<never, unknown>, object: Audited): AuditTrail =>
-  Object.values(halves)
-    .find((half) => half.auditTrail !== undefined)
-    ?.auditTrail?.(object) ?? noAuditTrail;
 
 /** Makes the parts of the capabilities, and gives an object their methods and hooks. */
 export function addHalves<Part extends Extended<Hooks>, Hooks extends object>(

@@ -6,9 +6,9 @@ import { refused, type Refusal, type Result } from "./refusal.ts";
 
 /**
  * The steps that make the tables of an object. They are append-only, and none of them rewrites rows. Each is
- * carried out once, and all that are due in one transaction. The first step of a capability may meet its
- * tables, because 0.2.0 made those of all capabilities in one step. Code of the format before must be able to
- * work with the tables afterwards, unless the step waits for a format.
+ * carried out once, and all that are due in one transaction. The first step of a capability may find its
+ * tables already there, because 0.2.0 made those of all capabilities in one step. Code of the format before
+ * must be able to work with the tables afterwards, unless the step waits for a format.
  */
 export type Steps = readonly Step[];
 type Step = readonly string[] | LateStep;

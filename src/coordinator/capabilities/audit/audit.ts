@@ -1,4 +1,6 @@
-import type { Audited, AuditedChange, AuditTrail } from "../../kernel/audit-trail.ts";
+import type { Limits } from "../../../common/limits.ts";
+import type { Ports } from "../../kernel/ports.ts";
+import type { AuditedChange, AuditTrail } from "../../kernel/audit-trail.ts";
 import type { Envelope, Operator } from "../../kernel/messages.ts";
 import { refused, type Refusal } from "../../kernel/refusal.ts";
 
@@ -87,6 +89,14 @@ export const AUDIT_TABLE = `CREATE TABLE IF NOT EXISTS audit (
 
 const ENTRY =
   "id, at_ms AS atMs, key_id AS keyId, request_id AS requestId, action, cell, target, reason, before, after";
+
+/** The object whose changes are recorded. */
+interface Audited {
+  readonly ports: Pick<Ports, "sql" | "clock" | "randomness">;
+  readonly limits: Limits;
+  /** As messages to operators name it. */
+  readonly name: string;
+}
 
 /**
  * What operators have changed in one object, and what cells have done with transfers (O1). The cron copies

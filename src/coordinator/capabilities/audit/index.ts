@@ -1,9 +1,12 @@
 import type { Capability, DirectoryHalf, LedgerHalf, ShardHalf } from "../../kernel/capability.ts";
 import type { AuditTrail } from "../../kernel/audit-trail.ts";
-import { change } from "../../kernel/directory/checks.ts";
+import type { Limits } from "../../../common/limits.ts";
+import type { GroupCommit } from "../../kernel/group-commit.ts";
+import type { Ports } from "../../kernel/ports.ts";
+import type { Slot } from "../../kernel/slot.ts";
 import { method, type Calls } from "../../kernel/method.ts";
-import { durable } from "../../kernel/ledger/durable.ts";
-import { ok } from "../../kernel/refusal.ts";
+import { durable } from "../../kernel/durable.ts";
+import { ok, type Result } from "../../kernel/refusal.ts";
 import { Audit, AUDIT_TABLE, type AuditPage, type PullAudit } from "./audit.ts";
 import { auditOfLeases } from "./lease-audit.ts";
 
@@ -27,60 +30,51 @@ declare module "../../kernel/messages.ts" {
   }
 }
 
-/** This capability has made it. */
-const own = (trail: AuditTrail): Audit => trail as Audit;
-
 const steps = [[AUDIT_TABLE]];
+
+interface Part {
+  readonly ports: Ports;
+  readonly limits: Limits;
+  readonly commits: GroupCommit;
+  readonly audit: Slot<AuditTrail>;
+}
+
+/** Records the changes of an object, and returns the entries that were not copied yet. */
+function auditOf({ ports, limits, commits, audit: slot }: Part, name: string) {
+  const audit = new Audit({ ports, limits, name });
+  slot.provide(audit);
+  const pullAudit = async ({ copied, limit }: PullAudit): Promise<Result<AuditPage>> => {
+    if (copied !== null) await commits.submit("forget_audit", () => audit.forget(copied));
+    return ok(audit.page(limit));
+  };
+  return { audit, pullAudit };
+}
 
 const ledger: LedgerHalf<typeof ofLedgers> = {
   steps,
   methods: ofLedgers,
-  auditTrail: (object) => new Audit(object),
-  make: ({ audit, cell, commits, ports }) => ({
-    handlers: {
-      pullAudit: async ({ copied, limit }) => {
-        if (copied !== null) await commits.submit("forget_audit", () => own(audit).forget(copied));
-        return durable({ ports }, ok(own(audit).page(limit)));
-      },
-    },
-    hooks: { ...auditOfLeases(audit, cell), maintained: () => ({ auditEntries: own(audit).count }) },
-  }),
+  make: (part) => {
+    const { audit, pullAudit } = auditOf(part, `the ledger of cell ${part.cell}`);
+    return {
+      handlers: { pullAudit: async (message) => durable(part, await pullAudit(message)) },
+      hooks: { ...auditOfLeases(audit, part.cell), maintained: () => ({ auditEntries: audit.count }) },
+    };
+  },
 };
 
 const shard: ShardHalf<typeof ofOthers> = {
   steps,
   methods: ofOthers,
-  auditTrail: (object) => new Audit(object),
-  make: ({ audit, commits }) => ({
-    handlers: {
-      pullAudit: async ({ copied, limit }) => {
-        if (copied !== null) await commits.submit("forget_audit", () => own(audit).forget(copied));
-        return ok(own(audit).page(limit));
-      },
-    },
-    hooks: { pinged: () => ({ auditEntries: own(audit).count }) },
-  }),
+  make: (part) => {
+    const { audit, pullAudit } = auditOf(part, `shard ${part.index}`);
+    return { handlers: { pullAudit }, hooks: { pinged: () => ({ auditEntries: audit.count }) } };
+  },
 };
 
 const directory: DirectoryHalf<typeof ofOthers> = {
   steps,
   methods: ofOthers,
-  auditTrail: (object) => new Audit(object),
-  make: (part) => ({
-    handlers: {
-      pullAudit: async (message) => {
-        const { copied, limit } = message;
-        if (copied !== null) {
-          const forgotten = await change(part, "forget_audit", message, () => {
-            own(part.audit).forget(copied);
-            return ok(null);
-          });
-          if (!forgotten.ok) return forgotten;
-        }
-        return ok(own(part.audit).page(limit));
-      },
-    },
-  }),
+  make: (part) => ({ handlers: { pullAudit: auditOf(part, "the directory").pullAudit } }),
 };
 
 /** What operators have changed (O1 to O3). */

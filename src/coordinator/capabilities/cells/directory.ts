@@ -38,7 +38,7 @@ export const handlersOf = (part: DirectoryPart): Handlers<typeof methods> => ({
         removedAtMs: null,
       };
       part.store.putCell(added);
-      part.audit.append(message.operator, {
+      part.audit.current.append(message.operator, {
         action: "add_cell",
         cell,
         target: cell,
@@ -70,7 +70,7 @@ export const handlersOf = (part: DirectoryPart): Handlers<typeof methods> => ({
       };
       part.store.putCell(after);
       if (!isSame)
-        part.audit.append(message.operator, {
+        part.audit.current.append(message.operator, {
           action: "change_cell",
           cell: after.cell,
           target: after.cell,
@@ -93,7 +93,7 @@ export const handlersOf = (part: DirectoryPart): Handlers<typeof methods> => ({
       const after: Cell = { ...before, removedAtMs, updatedAtMs };
       part.store.putCell(after);
       for (const removed of part.hooks.cellRemoved) removed(cell);
-      part.audit.append(operator, {
+      part.audit.current.append(operator, {
         action: "remove_cell",
         cell,
         target: cell,

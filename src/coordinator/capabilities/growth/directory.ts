@@ -84,7 +84,7 @@ export function startGrowth(
     startedBy: operator.keyId,
     cutAtMs: null,
   });
-  part.audit.append(operator, {
+  part.audit.current.append(operator, {
     action: "start_growth",
     cell: null,
     target: TARGET,
@@ -114,7 +114,7 @@ export function orderCut(
         reason: "GROWTH_NOT_COPIED",
       });
   const cut = setGrowth(part, { ...growth, phase: "cutting", cutAtMs });
-  part.audit.append(operator, {
+  part.audit.current.append(operator, {
     action: "cut_growth",
     cell: null,
     target: TARGET,
@@ -147,7 +147,7 @@ export function abortGrowth(part: Audited, { id, operator }: AbortGrowth): Resul
       reason: "GROWTH_CUT",
     });
   endGrowth(part);
-  part.audit.append(operator, {
+  part.audit.current.append(operator, {
     action: "abort_growth",
     cell: null,
     target: TARGET,

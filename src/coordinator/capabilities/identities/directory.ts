@@ -1,7 +1,7 @@
 import { noIdentities, type Identities, type IdentitySet } from "./identities.ts";
 import { changedMeanwhile, ok, type Result } from "../../kernel/refusal.ts";
 import type { DirectoryPart } from "../../kernel/directory/part.ts";
-import type { ChangeIdentities } from "./messages.ts";
+import type { ChangeIdentities } from "./identities.ts";
 
 type Stored = Pick<DirectoryPart, "store">;
 
@@ -26,7 +26,7 @@ export function changeIdentities(
   if (textOf(before) === textOf(identities)) return ok(before);
   if (position !== before.position) return changedMeanwhile("the identities");
   const after = setIdentities(part, identities);
-  part.audit.append(operator, {
+  part.audit.current.append(operator, {
     action: "change_identities",
     cell: null,
     target: "identities",

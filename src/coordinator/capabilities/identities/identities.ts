@@ -1,4 +1,5 @@
 import type { Role } from "../../kernel/role.ts";
+import type { OperatorCall } from "../../kernel/messages.ts";
 
 // What certificates and tokens are accepted beside keys, as the directory stores it (A4).
 
@@ -78,3 +79,10 @@ export const cellsOf = ({ issuers, authorities }: Identities): string[] => [
 
 /** The most bytes of the identities as JSON. A row of SQLite in a Durable Object may have 2 MB. */
 export const MAX_IDENTITIES_BYTES = 262_144;
+
+/** Replaces the identities, if they still are those that the operator has read (A4). */
+export interface ChangeIdentities extends OperatorCall {
+  /** The position of those identities. */
+  position: number;
+  identities: Identities;
+}

@@ -3,7 +3,7 @@ import { operate, refuseWithoutCell } from "../../kernel/directory/checks.ts";
 import { method, type Calls } from "../../kernel/method.ts";
 import { changeIdentities, identitiesIn, setIdentities } from "./directory.ts";
 import { cellsOf, noIdentities, type IdentitySet } from "./identities.ts";
-import type { ChangeIdentities } from "./messages.ts";
+import type { ChangeIdentities } from "./identities.ts";
 
 const methods = { changeIdentities: method<ChangeIdentities, IdentitySet>("peer") };
 

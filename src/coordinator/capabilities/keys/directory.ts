@@ -1,5 +1,6 @@
 import type { AuditState } from "../../kernel/audit-trail.ts";
-import { durable, operate, pointOfRows, refuseWithoutCell } from "../../kernel/directory/checks.ts";
+import { durable } from "../../kernel/durable.ts";
+import { operate, pointOfRows, refuseWithoutCell } from "../../kernel/directory/checks.ts";
 import type { MissingRows } from "../../kernel/directory/hooks.ts";
 import type { RestoreDirectory, Snapshot } from "../../kernel/directory/messages.ts";
 import type { DirectoryPart } from "../../kernel/directory/part.ts";
@@ -112,7 +113,7 @@ function handlersOf(part: DirectoryPart, keys: KeyStore): Handlers<typeof method
         const full = refuseIfNoRoom();
         if (full !== undefined) return { ok: false, refusal: full };
         putKey(key);
-        part.audit.append(message.operator, {
+        part.audit.current.append(message.operator, {
           action: "mint_key",
           cell: key.cell,
           target: key.keyId,
@@ -128,7 +129,8 @@ function handlersOf(part: DirectoryPart, keys: KeyStore): Handlers<typeof method
      */
     keyToRevoke: (message) => {
       const key = keys.get(message.keyId) ?? null;
-      const full = part.audit.refusal ?? refuseIfFull(key) ?? (key === null ? refuseIfNoRoom() : undefined);
+      const full =
+        part.audit.current.refusal ?? refuseIfFull(key) ?? (key === null ? refuseIfNoRoom() : undefined);
       return full === undefined ? ok(key) : { ok: false, refusal: full };
     },
     /**
@@ -164,7 +166,7 @@ function handlersOf(part: DirectoryPart, keys: KeyStore): Handlers<typeof method
           revokedAtMs: stored.revokedAtMs ?? part.ports.clock.now(),
         };
         putKey(key);
-        part.audit.append(message.operator, {
+        part.audit.current.append(message.operator, {
           action: "revoke_key",
           cell: key.cell,
           target: key.keyId,

@@ -87,7 +87,7 @@ export class DirectoryReconciler {
     for (const rows of missing.others) rows.restore();
     if (!page.isLast) return { missing, durable: undefined };
     // It needs no room (O3), because a directory that is lost hands out no entries.
-    this.#part.audit.append(page.operator, {
+    this.#part.audit.current.append(page.operator, {
       action: "reconcile_part",
       cell: null,
       target: "directory",

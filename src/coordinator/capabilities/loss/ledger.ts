@@ -31,6 +31,7 @@ import type { Positions } from "../../kernel/ledger/position.ts";
 import { encodeRange, plainLease, type LedgerStore } from "../../kernel/ledger/store.ts";
 import type { LeaseRow } from "../../kernel/ledger/lease-table.ts";
 import type { TransferStore } from "../transfer/ledger-store.ts";
+import type { Slot } from "../../kernel/slot.ts";
 
 /** The number of holds that a shard reads for one page. */
 const HOLDS_PER_PAGE = 500;
@@ -55,7 +56,7 @@ interface Needs {
   readonly positions: Positions;
   readonly begins: Begins;
   readonly deliveries: Deliveries;
-  readonly audit: AuditTrail;
+  readonly audit: Slot<AuditTrail>;
   readonly peers: Pick<Peers, "shard">;
   readonly placementGuard: PlacementGuard;
   readonly transferStore: TransferStore;
@@ -386,7 +387,7 @@ export class LedgerReconciler {
       this.#undoStart();
       if (removedAtMs !== null) this.#remove({ atMs: removedAtMs, operator });
       // It needs no room (O3), because a ledger that is lost hands out no entries.
-      this.#part.audit.append(operator, {
+      this.#part.audit.current.append(operator, {
         action: "reconcile_part",
         cell: this.#part.cell,
         target: `ledger-${this.#part.cell}`,

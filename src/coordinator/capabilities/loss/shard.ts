@@ -25,6 +25,7 @@ import type { GrowthTarget } from "../growth/target.ts";
 import type { RangeHolds } from "../transfer/range-holds.ts";
 import type { ShardLog } from "../../kernel/shard/shard-log.ts";
 import type { ShardStore } from "../../kernel/shard/store.ts";
+import type { Slot } from "../../kernel/slot.ts";
 
 declare module "../../kernel/audit-trail.ts" {
   interface AuditedActions {
@@ -54,7 +55,7 @@ interface Needs {
   readonly source: Pick<GrowthSource, "newShards" | "lossAccepted">;
   readonly target: Pick<GrowthTarget, "lossAccepted">;
   readonly hooks: Pick<HookLists<ShardHooks>, "incomplete">;
-  readonly audit: AuditTrail;
+  readonly audit: Slot<AuditTrail>;
   readonly index: number;
 }
 
@@ -200,7 +201,7 @@ export class ShardReconciler {
     }
     const finished = await this.#part.commits.submit("finish_reconciliation", () => {
       if (this.#part.history.state !== "reconciling") return ok(null);
-      const full = this.#part.audit.refusal;
+      const full = this.#part.audit.current.refusal;
       if (full !== undefined) return { ok: false, refusal: full } as const;
       for (const incomplete of this.#part.hooks.incomplete) incomplete(this.#part.ports.clock.now());
       this.#append(operator, "finish_part", "complete");
@@ -233,7 +234,7 @@ export class ShardReconciler {
   }
 
   #append(operator: Operator, action: "reconcile_part" | "finish_part", state: PartState): void {
-    this.#part.audit.append(operator, {
+    this.#part.audit.current.append(operator, {
       action,
       cell: null,
       target: `shard-${this.#part.index}`,

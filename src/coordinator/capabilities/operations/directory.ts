@@ -60,8 +60,8 @@ export function beginOperation(
       ({ id, kind }) => id === operation.id && kind === "restore",
     );
     if (known !== undefined) return ok(known);
-    if (part.audit.refusal !== undefined) return { ok: false, refusal: part.audit.refusal };
-    part.audit.append(operator, {
+    if (part.audit.current.refusal !== undefined) return { ok: false, refusal: part.audit.current.refusal };
+    part.audit.current.append(operator, {
       action: "start_restore",
       cell: null,
       target: operation.id,
@@ -93,7 +93,7 @@ export function endRestore(
   const running = named.find(({ kind }) => kind === "restore");
   if (running === undefined) return named[0] === undefined ? ok(null) : operationRunning(named[0]);
   setOperations(part, operationsWithout(part, id));
-  part.audit.append(operator, {
+  part.audit.current.append(operator, {
     action: "end_restore",
     cell: null,
     target: id,

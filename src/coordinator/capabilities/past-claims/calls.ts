@@ -65,13 +65,13 @@ export async function erasePeriods(
   return part.commits.submit(
     "erase_past_claims",
     (): Result<ErasedPeriods> => {
-      const full = part.audit.refusal;
+      const full = part.audit.current.refusal;
       if (full !== undefined) return { ok: false, refusal: full };
       const result = pastClaims.erase(key, most);
       // The log may have periods that are no longer kept as past claims.
       const changes = result.hasMore ? 0 : eraseFromLog();
       if (result.erased > 0 || changes > 0) {
-        part.audit.append(operator, {
+        part.audit.current.append(operator, {
           action: "erase_history",
           cell: null,
           target: keyHash(key),

@@ -28,6 +28,7 @@ import type { HookLists } from "../../kernel/half.ts";
 import type { LedgerHooks } from "../../kernel/ledger/hooks.ts";
 import type { LedgerStore } from "../../kernel/ledger/store.ts";
 import type { TransferStore } from "../transfer/ledger-store.ts";
+import type { Slot } from "../../kernel/slot.ts";
 
 declare module "../../kernel/audit-trail.ts" {
   interface AuditedActions {
@@ -58,7 +59,7 @@ interface Needs {
   readonly decisions: Decisions;
   readonly deliveries: Deliveries;
   readonly links: ShardLinks;
-  readonly audit: AuditTrail;
+  readonly audit: Slot<AuditTrail>;
   readonly hooks: HookLists<LedgerHooks>;
   readonly peers: Pick<Peers, "shard">;
   readonly transferStore: TransferStore;
@@ -154,7 +155,7 @@ export class Removal {
       if (removal.position !== positions.last) return this.#hasChanged();
       // The step may be a late copy from before the state was set, and the removal was approved again.
       if (stateVersion !== store.number("cell_state_version")) return this.#hasChanged();
-      const full = audit.refusal;
+      const full = audit.current.refusal;
       if (full !== undefined) return { ok: false, refusal: full };
       store.changeCellState("REMOVING", positions, ports.clock.now());
       this.#append(operator, "start_removal", state, { state: "REMOVING", records: removal.records });
@@ -306,7 +307,7 @@ export class Removal {
   /** Marks the cell as removed, once no shard has a claim of it and nothing can put one there (X4). */
   #finish({ operator }: RemovalStep, wasSettled: boolean): Promise<Result<RemovalProgress>> {
     return this.#part.commits.submit("finish_removal", () => {
-      const full = this.#part.audit.refusal;
+      const full = this.#part.audit.current.refusal;
       if (full !== undefined) return { ok: false, refusal: full };
       if (!wasSettled || !this.#isSettled)
         return refused(
@@ -357,7 +358,13 @@ export class Removal {
 
   #append(operator: Operator, action: AuditedAction, before: string, after: AuditState): void {
     const cell = this.#part.cell;
-    this.#part.audit.append(operator, { action, cell, target: cell, before: { state: before }, after });
+    this.#part.audit.current.append(operator, {
+      action,
+      cell,
+      target: cell,
+      before: { state: before },
+      after,
+    });
   }
 }
 

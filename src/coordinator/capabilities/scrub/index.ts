@@ -1,6 +1,6 @@
 import type { Capability, LedgerHalf, ShardHalf } from "../../kernel/capability.ts";
 import type { Envelope } from "../../kernel/messages.ts";
-import { durable } from "../../kernel/ledger/durable.ts";
+import { durable } from "../../kernel/durable.ts";
 import { method, peerMethod, type Calls } from "../../kernel/method.ts";
 import { ofLedger } from "../../kernel/methods.ts";
 import { ok } from "../../kernel/refusal.ts";

@@ -1,5 +1,5 @@
 import type { Capability, LedgerHalf } from "../../kernel/capability.ts";
-import { durable } from "../../kernel/ledger/durable.ts";
+import { durable } from "../../kernel/durable.ts";
 import type { CellCall } from "../../kernel/messages.ts";
 import { method, type Calls } from "../../kernel/method.ts";
 import { ok } from "../../kernel/refusal.ts";

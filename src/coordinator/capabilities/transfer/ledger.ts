@@ -35,6 +35,7 @@ import type {
   TransferRecord,
   TransferStore,
 } from "./ledger-store.ts";
+import type { Slot } from "../../kernel/slot.ts";
 
 declare module "../../kernel/audit-trail.ts" {
   interface AuditedActions {
@@ -64,7 +65,7 @@ interface Needs {
   readonly history: History;
   readonly decisions: Decisions;
   readonly deliveries: Deliveries;
-  readonly audit: AuditTrail;
+  readonly audit: Slot<AuditTrail>;
   readonly links: Pick<ShardLinks, "compare" | "decide">;
   readonly ports: Pick<Ports, "clock">;
   readonly transferStore: TransferStore;
@@ -194,7 +195,7 @@ export class Transfers {
       const record = change(transfer.record, this.#stepOf(call));
       if (record === transfer.record) return ok(null);
       const isAcceptance = action === "accept_transfer" && call.party !== "operator";
-      const full = isAcceptance ? this.#part.audit.cellRefusal : this.#auditRefusal(call);
+      const full = isAcceptance ? this.#part.audit.current.cellRefusal : this.#auditRefusal(call);
       if (full !== undefined) return { ok: false, refusal: full };
       this.#part.transferStore.write({ ...transfer, record });
       const { by, keyId } = transfer.record.prepared;
@@ -419,7 +420,7 @@ export class Transfers {
   }
 
   #auditRefusal({ party }: TransferCall): Refusal | undefined {
-    return party === "operator" ? this.#part.audit.refusal : undefined;
+    return party === "operator" ? this.#part.audit.current.refusal : undefined;
   }
 
   /**
@@ -430,7 +431,7 @@ export class Transfers {
     const { caller, requestId, reason = null, transfer, party } = call;
     const isAgreed = action === "accept_transfer" || before.record.accepted !== null;
     if (party !== "operator" && (!isAgreed || action === "report_transfer")) return;
-    this.#part.audit.append(
+    this.#part.audit.current.append(
       { keyId: caller.keyId, requestId, reason },
       {
         action,

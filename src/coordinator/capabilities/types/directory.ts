@@ -50,7 +50,7 @@ export function changeTypes(
     part,
     wanted.entries.map((entry) => ({ ...entry, isInUse: kept(entry) })),
   );
-  part.audit.append(wanted.operator, {
+  part.audit.current.append(wanted.operator, {
     action: "change_types",
     cell: null,
     target: "types",

@@ -1,5 +1,6 @@
 import type { Capability, DirectoryHalf } from "../../kernel/capability.ts";
-import { change, durable, operate } from "../../kernel/directory/checks.ts";
+import { durable } from "../../kernel/durable.ts";
+import { change, operate } from "../../kernel/directory/checks.ts";
 import type { Envelope } from "../../kernel/messages.ts";
 import { method, type Calls } from "../../kernel/method.ts";
 import { ok } from "../../kernel/refusal.ts";

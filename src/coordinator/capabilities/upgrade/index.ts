@@ -2,7 +2,12 @@ import type { Capability, DirectoryHalf } from "../../kernel/capability.ts";
 import { operate } from "../../kernel/directory/checks.ts";
 import { method, type Calls } from "../../kernel/method.ts";
 import { ok, refused } from "../../kernel/refusal.ts";
-import type { RaiseFormat } from "./messages.ts";
+import type { OperatorCall } from "../../kernel/messages.ts";
+
+/** Puts a format in force, whose parts have all been asked (M9). */
+export interface RaiseFormat extends OperatorCall {
+  raiseTo: number;
+}
 
 const methods = { raiseFormat: method<RaiseFormat, null>("peer") };
 
@@ -31,7 +36,7 @@ const directory: DirectoryHalf<typeof methods> = {
             });
           if (raiseTo <= format) return ok(null);
           part.tables.raise(raiseTo);
-          part.audit.append(operator, {
+          part.audit.current.append(operator, {
             action: "finish_upgrade",
             cell: null,
             target: "format",

@@ -16,7 +16,7 @@ export function operate<T>(
   work: () => Result<T>,
 ): Promise<Result<T>> {
   return change(part, point, message, () => {
-    const full = part.audit.refusal;
+    const full = part.audit.current.refusal;
     return full === undefined ? work() : { ok: false, refusal: full };
   });
 }
@@ -58,11 +58,6 @@ export function refusePlacement(part: DirectoryPart, { placement }: Envelope): R
 export function hasFewerShards(part: DirectoryPart, { placement }: Envelope): boolean {
   const kept = part.store.placement;
   return kept !== undefined && shardsOf(kept) < shardsOf(placement);
-}
-
-export async function durable<T>({ ports }: DirectoryPart, reply: Result<T>): Promise<Result<T>> {
-  await ports.sql.flush();
-  return reply;
 }
 
 export const pointOfRows = ({ history, store }: DirectoryPart): HistoryPoint | null =>

@@ -1,4 +1,6 @@
-import { auditTrailOf, stepsOf, type Halves } from "../half.ts";
+import { noAuditTrail, type AuditTrail } from "../audit-trail.ts";
+import { Slot } from "../slot.ts";
+import { stepsOf, type Halves } from "../half.ts";
 import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../../../common/limits.ts";
 import { History } from "../history.ts";
@@ -24,7 +26,7 @@ export function makePart(ports: Ports, limits: Limits, halves: Halves<never, unk
     },
     () => history.madeDurable(store.position),
   );
-  const audit = auditTrailOf(halves, { ports, limits, name: "the directory" });
+  const audit = new Slot<AuditTrail>(noAuditTrail);
   return {
     hooks: noDirectoryHooks(),
     capabilities: {},

@@ -34,7 +34,7 @@ import { keyRefusal, leaseIdReused, rolledBack } from "./begins.ts";
 import { answerQuestion } from "./inquiry.ts";
 import { knowledgeOf } from "../../capabilities/loss/knowledge.ts";
 import { isRebuilt, replayRefusal } from "../../capabilities/loss/ledger.ts";
-import { durable } from "./durable.ts";
+import { durable } from "../durable.ts";
 import { positionAt } from "./position.ts";
 import type { Pruned } from "./prune.ts";
 import type { LeaseRow } from "./lease-table.ts";
@@ -384,7 +384,7 @@ function statusOf({ store }: LedgerPart, lease: string): LeaseStatus | null {
 function setState(part: LedgerPart, message: SetState): Result<null> {
   const isCurrent = message.stateVersion === part.store.number("cell_state_version");
   if (!isCurrent && message.state !== part.store.cellState()) return changedMeanwhile(`cell ${part.cell}`);
-  const full = part.audit.refusal;
+  const full = part.audit.current.refusal;
   if (full !== undefined) return { ok: false, refusal: full };
   const before = part.store.cellState();
   if (before === "REMOVED") return cellRemoved(part.cell);
@@ -400,13 +400,13 @@ function setState(part: LedgerPart, message: SetState): Result<null> {
 }
 
 function revoke(part: LedgerPart, { operator, keyId, expiresAtMs }: RevokeCellKey): Result<null> {
-  const full = part.audit.refusal;
+  const full = part.audit.current.refusal;
   if (full !== undefined) return { ok: false, refusal: full };
   const wasRevoked = part.store.isRevoked(keyId) || expiresAtMs <= part.store.refusedThroughMs;
   part.store.takePosition(part.positions, part.ports.clock.now());
   part.store.revoke([{ keyId, expiresAtMs }], part.limits.maxRevokedKeys);
   if (!wasRevoked)
-    part.audit.append(operator, {
+    part.audit.current.append(operator, {
       action: "revoke_key",
       cell: part.cell,
       target: keyId,
@@ -417,7 +417,7 @@ function revoke(part: LedgerPart, { operator, keyId, expiresAtMs }: RevokeCellKe
 }
 
 function auditState(part: LedgerPart, { operator, state }: SetState, before: CellState): void {
-  part.audit.append(operator, {
+  part.audit.current.append(operator, {
     action: stateAction(before, state),
     cell: part.cell,
     target: part.cell,

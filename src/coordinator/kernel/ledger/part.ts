@@ -1,4 +1,5 @@
-import { auditTrailOf, stepsOf, type Halves } from "../half.ts";
+import { noAuditTrail, type AuditTrail } from "../audit-trail.ts";
+import { stepsOf, type Halves } from "../half.ts";
 import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../../../common/limits.ts";
 import { History } from "../history.ts";
@@ -70,7 +71,7 @@ export function makePart(
     () => history.raise(),
     () => history.madeDurable(positions.last),
   );
-  const audit = auditTrailOf(halves, { ports, limits, name: `the ledger of cell ${cell}` });
+  const audit = new Slot<AuditTrail>(noAuditTrail);
   const sending = { ...stored, hooks, links, directory, deliveries, commits, audit };
   const oldOutcomes = new OldOutcomes(stored);
   const waiter = new Slot<Waiter>(neverWaits);

@@ -1,4 +1,5 @@
-import { auditTrailOf, stepsOf, type Halves } from "../half.ts";
+import { noAuditTrail, type AuditTrail } from "../audit-trail.ts";
+import { stepsOf, type Halves } from "../half.ts";
 import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../../../common/limits.ts";
 import { Tables } from "../tables.ts";
@@ -59,7 +60,7 @@ export function makePart(
   const counters = new ShardCounters();
   const exchangeDurations = new Histogram(ports.clock);
   const isFull = (): boolean => ports.sql.sizeBytes() > limits.shardBytes;
-  const audit = auditTrailOf(halves, { ports, limits, name: `shard ${index}` });
+  const audit = new Slot<AuditTrail>(noAuditTrail);
   const queues = new Slot<Queues>(noQueues);
   const store = new ShardStore(ports.sql, log, hooks, touch, (key, isHeld) => {
     queues.current.holdChanged(key, isHeld);

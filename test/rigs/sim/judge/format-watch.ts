@@ -1,4 +1,4 @@
-import type { RaiseFormat } from "../../../../src/coordinator/capabilities/upgrade/messages.ts";
+import type { RaiseFormat } from "../../../../src/coordinator/capabilities/upgrade/index.ts";
 import type { Stamp } from "../../../../src/coordinator/kernel/formats.ts";
 import type { Told } from "../../../../src/coordinator/kernel/messages.ts";
 import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";

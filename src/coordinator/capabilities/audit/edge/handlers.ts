@@ -3,14 +3,14 @@ import type { AuditState } from "../../../kernel/audit-trail.ts";
 import { ok } from "../../../kernel/refusal.ts";
 import { listAudit, type AuditPosition, type ListedEntry } from "./cron.ts";
 import { timeOf } from "../../../api/answers.ts";
-import type { auditRoutes } from "./routes.ts";
+import { auditRoutes } from "./routes.ts";
 import type { Handlers } from "../../../api/handler.ts";
 import { pageOf } from "../../../api/paging.ts";
 import { UNREADABLE_PROJECTION, withFailure } from "../../../isolate/reach.ts";
 
 type ApiEntry = z.input<(typeof auditRoutes)["listAudit"]["responses"][200]["schema"]>["entries"][number];
 
-export const auditHandlers: Handlers<typeof auditRoutes> = {
+const auditHandlers: Handlers<typeof auditRoutes> = {
   async listAudit(call) {
     const page = await pageOf<AuditPosition>(call);
     if (!page.ok) return page;
@@ -69,3 +69,5 @@ function stateOf(json: string | null): Record<string, unknown> | null {
 
 const MILLISECONDS = "_ms";
 const TIME = `_at${MILLISECONDS}`;
+
+export { auditHandlers as handlers, auditRoutes as routes };

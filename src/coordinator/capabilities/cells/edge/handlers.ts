@@ -4,7 +4,7 @@ import type { Cell } from "../../../kernel/directory/messages.ts";
 import type { CellStatus, SettableState } from "../../../kernel/messages.ts";
 import { ok, refused, type Refusal, type Result } from "../../../kernel/refusal.ts";
 import { compareBytes, sourceOrder } from "../../../../common/source-order.ts";
-import type { cellRoutes } from "./routes.ts";
+import { cellRoutes } from "./routes.ts";
 import type { cell as cellSchema } from "../../../api/contract/schemas.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Call, Handlers } from "../../../api/handler.ts";
@@ -15,7 +15,7 @@ import { reasonFault } from "../../../api/reason.ts";
 import { DIRECTORY, LEDGER, reach, readTimeoutMs } from "../../../isolate/reach.ts";
 import { toApiCell } from "../../../api/answers.ts";
 
-export const cellHandlers: Handlers<typeof cellRoutes> = {
+const cellHandlers: Handlers<typeof cellRoutes> = {
   async listCells(call) {
     const page = await pageOf<string>(call);
     if (!page.ok) return page;
@@ -169,3 +169,5 @@ async function setState(
   if (!set.ok) return set;
   return ok({ status: 200, body: { cell: toApiCell(cell.value, await statusOf(deployment, cell.value)) } });
 }
+
+export { cellHandlers as handlers, cellRoutes as routes };

@@ -4,7 +4,7 @@ import type { Limits } from "../../../../common/limits.ts";
 import type { BucketKey } from "../../../kernel/messages.ts";
 import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 import { invalid, keyOf } from "../../../api/batch.ts";
-import { CLAIM_FIELDS, type ClassifyClaim, type classifyRoutes } from "./routes.ts";
+import { CLAIM_FIELDS, type ClassifyClaim, classifyRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { DirectoryView } from "../../../isolate/directory-copy.ts";
 import type { Handlers } from "../../../api/handler.ts";
@@ -38,7 +38,7 @@ interface Asked {
   value: string;
 }
 
-export const classifyHandlers: Handlers<typeof classifyRoutes> = {
+const classifyHandlers: Handlers<typeof classifyRoutes> = {
   async classify({ deployment, waitUntil, body: { type = UNSPECIFIED, value, claim, claims = [] } }) {
     const kind = Object.hasOwn(CELL_TYPES, type) ? CELL_TYPES[type] : undefined;
     const list = claims.length > 0 ? claims : claim === undefined ? [] : [claim];
@@ -174,3 +174,5 @@ const proxyTo = ({ address }: Cell, headers: Record<string, string>, claim: Clas
     },
     headers,
   });
+
+export { classifyHandlers as handlers, classifyRoutes as routes };

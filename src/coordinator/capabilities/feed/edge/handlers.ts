@@ -15,7 +15,7 @@ import { unknownPositionIn } from "../../../isolate/known-shards.ts";
 import type { OpenStream } from "./open-streams.ts";
 import { readChanges, type ReadShards } from "./read-changes.ts";
 import type { ServerSentEvent } from "../../../api/server-sent-events.ts";
-import type { changeRoutes } from "./routes.ts";
+import { changeRoutes } from "./routes.ts";
 import { countedRead, READ_CALLS } from "../../../api/handlers/ledger-access.ts";
 import { MAX_CALLS } from "../../records/edge/range-handler.ts";
 
@@ -45,7 +45,7 @@ interface Page {
   unavailable: number[];
 }
 
-export const changeHandlers: Handlers<typeof changeRoutes> = {
+const changeHandlers: Handlers<typeof changeRoutes> = {
   async listChanges(call) {
     const { after } = call.query;
     const scope = await scopeOf(call);
@@ -196,3 +196,5 @@ async function* followedEvents(call: ListChanges, scope: Scope, stream: OpenStre
 
 /** The stream goes on: the client would only ask again. */
 const OUTAGES: ReadonlySet<string> = new Set(["UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"]);
+
+export { changeHandlers as handlers, changeRoutes as routes };

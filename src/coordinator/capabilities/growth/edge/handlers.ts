@@ -19,7 +19,7 @@ import {
   type GrowthState,
 } from "./cron.ts";
 import { timeOf } from "../../../api/answers.ts";
-import type { growthRoutes } from "./routes.ts";
+import { growthRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Call, Handlers } from "../../../api/handler.ts";
 import { operatorOf } from "../../../api/operator.ts";
@@ -34,7 +34,7 @@ const STEPS_MS = 3_000;
 
 const UNSURE = "it may have been done; read the growth, or repeat the call";
 
-export const growthHandlers: Handlers<typeof growthRoutes> = {
+const growthHandlers: Handlers<typeof growthRoutes> = {
   getGrowth: ({ deployment }) => shown(deployment),
 
   async startGrowth(call) {
@@ -164,3 +164,5 @@ function toApiGrowth(state: GrowthState): NonNullable<Body["growth"]> {
     })),
   };
 }
+
+export { growthHandlers as handlers, growthRoutes as routes };

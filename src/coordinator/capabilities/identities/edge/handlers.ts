@@ -16,7 +16,7 @@ import {
 import { ok, type Result } from "../../../kernel/refusal.ts";
 import { timeOf } from "../../../api/answers.ts";
 import { invalid } from "../../../api/batch.ts";
-import { MAX_CLAIMS, type identityRoutes } from "./routes.ts";
+import { MAX_CLAIMS, identityRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import { cellIn, type DirectoryView } from "../../../isolate/directory-copy.ts";
 import type { Handlers } from "../../../api/handler.ts";
@@ -32,7 +32,7 @@ type ApiChange = z.input<
   (typeof identityRoutes)["changeIdentities"]["responses"][200]["schema"]
 >["changes"][number];
 
-export const identityHandlers: Handlers<typeof identityRoutes> = {
+const identityHandlers: Handlers<typeof identityRoutes> = {
   async getIdentities({ deployment }) {
     // Not from a copy, because a change is based on what is answered.
     const read = await deployment.directory.read();
@@ -310,3 +310,5 @@ function changesOf(before: Identities, after: Identities): ApiChange[] {
     });
   });
 }
+
+export { identityHandlers as handlers, identityRoutes as routes };

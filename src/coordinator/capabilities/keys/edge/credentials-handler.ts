@@ -1,12 +1,12 @@
 import { ok } from "../../../kernel/refusal.ts";
 import { listCredentialUses } from "./credential-uses.ts";
 import { timeOf } from "../../../api/answers.ts";
-import type { credentialRoutes } from "./routes.ts";
+import { credentialRoutes } from "./routes.ts";
 import type { Handlers } from "../../../api/handler.ts";
 import { pageOf } from "../../../api/paging.ts";
 import { UNREADABLE_PROJECTION, withFailure } from "../../../isolate/reach.ts";
 
-export const credentialHandlers: Handlers<typeof credentialRoutes> = {
+const credentialHandlers: Handlers<typeof credentialRoutes> = {
   async listCredentialUses(call) {
     const page = await pageOf<string>(call);
     if (!page.ok) return page;
@@ -41,3 +41,5 @@ export const credentialHandlers: Handlers<typeof credentialRoutes> = {
     });
   },
 };
+
+export { credentialHandlers as handlers, credentialRoutes as routes };

@@ -4,7 +4,7 @@ import type { Operator } from "../../../kernel/messages.ts";
 import type { MintedKey } from "../messages.ts";
 import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 import { invalid } from "../../../api/batch.ts";
-import type { keyRoutes } from "../../cells/edge/routes.ts";
+import { keyRoutes } from "../../cells/edge/routes.ts";
 import type { WaitUntil } from "../../../runtime.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Handlers } from "../../../api/handler.ts";
@@ -17,7 +17,7 @@ import { toApiKey } from "../../../api/answers.ts";
 /** The default lifetime: 90 days. It avoids weekly rotation, and a forgotten key still expires soon. */
 const DEFAULT_LIFETIME_S = 90 * 86_400;
 
-export const keyHandlers: Handlers<typeof keyRoutes> = {
+const keyHandlers: Handlers<typeof keyRoutes> = {
   async mintKey(call) {
     const { deployment, body } = call;
     const { role, cell_id: cell, expires_in_s: given, note, reason } = body;
@@ -174,3 +174,5 @@ async function revoke(
     return refused("UNAVAILABLE", listed.refusal.detail);
   return listed;
 }
+
+export { keyHandlers as handlers, keyRoutes as routes };

@@ -13,7 +13,7 @@ import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 import type { Operation } from "../../operations/operations.ts";
 import type { WaitUntil } from "../../../runtime.ts";
 import { timeOf } from "../../../api/answers.ts";
-import type { partRoutes } from "./routes.ts";
+import { partRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Handlers } from "../../../api/handler.ts";
 import { reconcileDirectory } from "./directory-handler.ts";
@@ -37,7 +37,7 @@ const RECONCILE_TIMEOUT_MS = 120_000;
 
 const UNSURE = "it may still be carried out; read the part before you repeat the call";
 
-export const partHandlers: Handlers<typeof partRoutes> = {
+const partHandlers: Handlers<typeof partRoutes> = {
   async getPart({ deployment, waitUntil, params }) {
     const target = await targetOf(deployment, waitUntil, params.part);
     if (!target.ok) return target;
@@ -280,3 +280,5 @@ const toApiReconciliation = (id: string, dryRun: boolean, { status, found }: Rec
   unreachable: [],
   ...found,
 });
+
+export { partHandlers as handlers, partRoutes as routes };

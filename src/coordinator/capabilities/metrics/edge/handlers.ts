@@ -1,10 +1,10 @@
 import { ok } from "../../../kernel/refusal.ts";
 import { wanted } from "../../../api/accept.ts";
-import type { metricsRoutes } from "./routes.ts";
+import { metricsRoutes } from "./routes.ts";
 import type { Handlers } from "../../../api/handler.ts";
 import { OPEN_METRICS } from "./exposition.ts";
 
-export const metricsHandlers: Handlers<typeof metricsRoutes> = {
+const metricsHandlers: Handlers<typeof metricsRoutes> = {
   async getMetrics({ deployment, waitUntil, accept }) {
     const scraped = await deployment.scrape.read(waitUntil);
     if (!scraped.ok) return scraped;
@@ -19,3 +19,5 @@ function wantsOpenMetrics(accept: string | undefined): boolean {
   const weight = wanted(accept, "application/openmetrics-text", "1.0.0");
   return weight > 0 && weight >= wanted(accept, "text/plain", "0.0.4");
 }
+
+export { metricsHandlers as handlers, metricsRoutes as routes };

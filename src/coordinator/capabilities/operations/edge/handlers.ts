@@ -2,7 +2,7 @@ import type { OperatorCall } from "../../../kernel/messages.ts";
 import type { OperationSet } from "../operations.ts";
 import { ok, type Result } from "../../../kernel/refusal.ts";
 import { toApiOperation } from "../../../api/api-operation.ts";
-import type { operationRoutes } from "./routes.ts";
+import { operationRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Call, Handlers } from "../../../api/handler.ts";
 import { operatorOf } from "../../../api/operator.ts";
@@ -13,7 +13,7 @@ const UNSURE = "it may have been done; read the operations, or repeat the call";
 
 type Directory = ReturnType<Deployment["objects"]["directory"]>;
 
-export const operationHandlers: Handlers<typeof operationRoutes> = {
+const operationHandlers: Handlers<typeof operationRoutes> = {
   async listOperations({ deployment }) {
     const read = await ask(deployment, (directory) => directory.operations(deployment.envelope));
     return read.ok
@@ -59,3 +59,5 @@ function change<T>(
   const message = { ...deployment.envelope, operator: operatorOf(call, body.reason) };
   return ask(deployment, (directory) => work(directory, message), UNSURE);
 }
+
+export { operationHandlers as handlers, operationRoutes as routes };

@@ -2,7 +2,7 @@ import type { BucketKey } from "../../../kernel/messages.ts";
 import { shardOf, shardsEverOf } from "../../../kernel/placement.ts";
 import { ok } from "../../../kernel/refusal.ts";
 import { storedTypes, toApiPeriod, timeOf } from "../../../api/answers.ts";
-import type { historyRoutes } from "./routes.ts";
+import { historyRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Handlers } from "../../../api/handler.ts";
 import { keyInPath, keyOfBucket } from "../../../isolate/lookup.ts";
@@ -11,7 +11,7 @@ import { pageOf } from "../../../api/paging.ts";
 import { reach, readTimeoutMs } from "../../../isolate/reach.ts";
 import { reasonFault } from "../../../api/reason.ts";
 
-export const historyHandlers: Handlers<typeof historyRoutes> = {
+const historyHandlers: Handlers<typeof historyRoutes> = {
   async listHistory(call) {
     const { deployment, params, query } = call;
     const key = await keyInPath(deployment, params);
@@ -77,3 +77,5 @@ const UNSURE = "periods may have been erased, or may still be; you can repeat th
 
 const shardOfKey = ({ shards }: Deployment, { type, canonical }: BucketKey): number =>
   shardOf(type, canonical, shards);
+
+export { historyHandlers as handlers, historyRoutes as routes };

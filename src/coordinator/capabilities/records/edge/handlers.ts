@@ -5,7 +5,7 @@ import type { ClaimRecord } from "../../../kernel/messages.ts";
 import type { RecordPosition } from "../messages.ts";
 import { ok, refused } from "../../../kernel/refusal.ts";
 import type { Types } from "../../../../common/types/types.ts";
-import type { lookupResults, recordRoutes } from "./routes.ts";
+import { recordRoutes, type lookupResults } from "./routes.ts";
 import type * as schemas from "../../../api/contract/schemas.ts";
 import type { Handlers } from "../../../api/handler.ts";
 import {
@@ -24,7 +24,7 @@ import { exportRecords } from "./export-handler.ts";
 import { searchRecords } from "./search-handler.ts";
 import { MAX_CALLS, rangeOf, readRange, selectionOf } from "./range-handler.ts";
 
-export const recordHandlers: Handlers<typeof recordRoutes> = {
+const recordHandlers: Handlers<typeof recordRoutes> = {
   async getRecord({ deployment, waitUntil, principal, params }) {
     const key = await keyInPath(deployment, params);
     if (!key.ok) return key;
@@ -106,3 +106,5 @@ function shown(
     cell: { id: record.cell, address: owners.get(record.cell)?.address ?? "" },
   };
 }
+
+export { recordHandlers as handlers, recordRoutes as routes };

@@ -2,7 +2,7 @@ import type { Cell } from "../../../kernel/directory/messages.ts";
 import type { CellStatus, RemovalEnd } from "../../../kernel/messages.ts";
 import { ok, type Result } from "../../../kernel/refusal.ts";
 import { timeOf, toApiCell } from "../../../api/answers.ts";
-import type { removalRoutes } from "./routes.ts";
+import { removalRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Handlers } from "../../../api/handler.ts";
 import { operatorOf } from "../../../api/operator.ts";
@@ -13,7 +13,7 @@ import { countClaims, countPositionOf } from "./count-handler.ts";
 
 const TOLD_LATER = "the cell is removed, and the directory is told within minutes; or repeat the call";
 
-export const removalHandlers: Handlers<typeof removalRoutes> = {
+const removalHandlers: Handlers<typeof removalRoutes> = {
   async getRemoval(call) {
     const { deployment, params } = call;
     const from = await countPositionOf(call);
@@ -137,3 +137,5 @@ const statusOf = (
   reach(readTimeoutMs(config.limits), { name: LEDGER }, () =>
     objects.ledger(cell, locationHint).status(envelope),
   );
+
+export { removalHandlers as handlers, removalRoutes as routes };

@@ -3,7 +3,7 @@ import type { Principal } from "../../../auth/principal.ts";
 import type { Cell } from "../../../kernel/directory/messages.ts";
 import { keyHash } from "../../../kernel/key-hash.ts";
 import { ok, refused, type Result } from "../../../kernel/refusal.ts";
-import type { routeResults, routingRoutes } from "./routes.ts";
+import { routingRoutes, type routeResults } from "./routes.ts";
 import type { routeFacts } from "../../../api/contract/schemas.ts";
 import type { Positions } from "../../../../users/router/positions.ts";
 import type { WaitUntil } from "../../../runtime.ts";
@@ -30,7 +30,7 @@ const TAIL_MAX_AGE_S = 1;
 /** Counted from when the question was sent, so the time that the coordinator takes is already in it (Q4). */
 const AGE_WHEN_SENT_MS = 0;
 
-export const routingHandlers: Handlers<typeof routingRoutes> = {
+const routingHandlers: Handlers<typeof routingRoutes> = {
   async getRoute({ deployment, waitUntil, principal, params, query: { min_position: wanted } }) {
     const { limits } = deployment.config;
     const fault = await unknownPosition(deployment, waitUntil, wanted);
@@ -163,3 +163,5 @@ function found(
 }
 
 const ownerOf = ({ cell, address }: Cell): { id: string; address: string } => ({ id: cell, address });
+
+export { routingHandlers as handlers, routingRoutes as routes };

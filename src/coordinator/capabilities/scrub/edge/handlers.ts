@@ -4,7 +4,7 @@ import type { ScrubFinding, ScrubPass, ScrubStatus, ScrubStep } from "../message
 import { ok, type Result } from "../../../kernel/refusal.ts";
 import type { Types } from "../../../../common/types/types.ts";
 import { timeOf } from "../../../api/answers.ts";
-import type { scrubRoutes } from "./routes.ts";
+import { scrubRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Handlers } from "../../../api/handler.ts";
 import { unknownShard } from "../../../isolate/known-shards.ts";
@@ -25,7 +25,7 @@ export const SCRUB_STEP_TIMEOUT_MS = 30_000;
 
 const ADVICE = "the step may still be carried out; you can repeat the call";
 
-export const scrubHandlers: Handlers<typeof scrubRoutes> = {
+const scrubHandlers: Handlers<typeof scrubRoutes> = {
   async getScrub({ deployment, waitUntil, params: { part } }) {
     const target = await targetOf(deployment, waitUntil, part);
     if (!target.ok) return target;
@@ -111,3 +111,5 @@ const toApiFinding = (
   epoch,
   missing,
 });
+
+export { scrubHandlers as handlers, scrubRoutes as routes };

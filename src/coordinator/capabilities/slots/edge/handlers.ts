@@ -1,7 +1,7 @@
 import type * as z from "zod";
 import type { VerificationSlot } from "../directory.ts";
 import { ok } from "../../../kernel/refusal.ts";
-import type { verificationRoutes } from "./routes.ts";
+import { verificationRoutes } from "./routes.ts";
 import type { Handlers } from "../../../api/handler.ts";
 import { DIRECTORY, reach, readTimeoutMs } from "../../../isolate/reach.ts";
 import { timeOf } from "../../../api/answers.ts";
@@ -11,7 +11,7 @@ type ApiSlot = z.input<
   (typeof verificationRoutes)["takeVerificationSlot"]["responses"][200]["schema"]
 >["slot"];
 
-export const verificationHandlers: Handlers<typeof verificationRoutes> = {
+const verificationHandlers: Handlers<typeof verificationRoutes> = {
   async takeVerificationSlot({ deployment, principal, params: { cell, uuid } }) {
     const authorized = await authorize(deployment, principal, cell);
     if (!authorized.ok) return authorized;
@@ -41,3 +41,5 @@ const toApiSlot = ({ uuid, cell, expiresAtMs, expiresInMs }: VerificationSlot): 
   expires_at: timeOf(expiresAtMs),
   expires_in_ms: expiresInMs,
 });
+
+export { verificationHandlers as handlers, verificationRoutes as routes };

@@ -3,12 +3,12 @@ import { ok } from "../../../kernel/refusal.ts";
 import type { StatusReport } from "../status.ts";
 import { toApiStatus } from "../../../api/answers.ts";
 import type { statusReport } from "../../../api/contract/schemas.ts";
-import type { statusRoutes } from "./routes.ts";
+import { statusRoutes } from "./routes.ts";
 import type { Handlers } from "../../../api/handler.ts";
 import { readTimeoutMs } from "../../../isolate/reach.ts";
 import { askerOf, askLedger } from "../../../api/handlers/ledger-access.ts";
 
-export const statusHandlers: Handlers<typeof statusRoutes> = {
+const statusHandlers: Handlers<typeof statusRoutes> = {
   async reportStatus({ deployment, principal, params: { cell }, body, seen }) {
     const request = { ...askerOf(deployment, principal, seen), ...reportOf(body) };
     const timeoutMs = readTimeoutMs(deployment.config.limits);
@@ -59,3 +59,5 @@ const agesOf = ({
   started_ago_ms?: number | undefined;
   ended_ago_ms?: number | undefined;
 }) => ({ startedAgoMs, endedAgoMs });
+
+export { statusHandlers as handlers, statusRoutes as routes };

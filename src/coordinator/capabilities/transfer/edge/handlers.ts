@@ -5,7 +5,7 @@ import type { TransferParty } from "../range.ts";
 import type { LedgerCalls } from "../../../kernel/methods.ts";
 import { invalid } from "../../../api/batch.ts";
 import { readTransferId } from "../../../api/contract/fields.ts";
-import type { transferRoutes } from "./routes.ts";
+import { transferRoutes } from "./routes.ts";
 import type { Call, Handlers } from "../../../api/handler.ts";
 import { LEDGER, reach, readTimeoutMs } from "../../../isolate/reach.ts";
 import { reasonFault } from "../../../api/reason.ts";
@@ -22,7 +22,7 @@ type ChangeRoute = Exclude<StepRoute, "getTransfer">;
 
 const REPEAT = "it may have been done; repeat the call";
 
-export const transferHandlers: Handlers<Routes> = {
+const transferHandlers: Handlers<Routes> = {
   planTransfer,
   listTransfers,
 
@@ -191,3 +191,5 @@ const answerOf = (
   headers: Record<string, string> = {},
 ): Result<Answer> =>
   ok({ status: 200, body: { transfer: toApiTransfer(transfer, principal.cell) }, headers });
+
+export { transferHandlers as handlers, transferRoutes as routes };

@@ -7,7 +7,7 @@ import { Types } from "../../../../common/types/types.ts";
 import { Database } from "../../../d1/database.ts";
 import { readSeen } from "../../../d1/directory-copies.ts";
 import { mirrorTypes } from "../../projection/edge/mirror.ts";
-import type { typeRoutes } from "./routes.ts";
+import { typeRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Handlers } from "../../../api/handler.ts";
 import { operatorOf } from "../../../api/operator.ts";
@@ -20,7 +20,7 @@ type ApiPlan = Pick<
   "changes" | "refusals"
 >;
 
-export const typeHandlers: Handlers<typeof typeRoutes> = {
+const typeHandlers: Handlers<typeof typeRoutes> = {
   async listTypes({ deployment }) {
     const read = await deployment.types.read();
     if (!read.ok) return read;
@@ -116,3 +116,5 @@ const toApiPlan = ({ changes, refusals }: TypesPlan): ApiPlan => ({
   })),
   refusals: refusals.map(({ kind, name, reason }) => ({ entry: entryText(kind, name), reason })),
 });
+
+export { typeHandlers as handlers, typeRoutes as routes };

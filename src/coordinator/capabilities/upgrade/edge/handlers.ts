@@ -5,7 +5,7 @@ import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 import { Database } from "../../../d1/database.ts";
 import { missingMigrations } from "../../../d1/migrations.ts";
 import { askParts, type AskedPart } from "../../../isolate/ask-parts.ts";
-import type { upgradeRoutes } from "./routes.ts";
+import { upgradeRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Handlers } from "../../../api/handler.ts";
 import { operatorOf } from "../../../api/operator.ts";
@@ -24,7 +24,7 @@ const D1_MS = 2_000;
 /** The blockers that the detail of a refusal names. */
 const MAX_NAMED = 5;
 
-export const upgradeHandlers: Handlers<typeof upgradeRoutes> = {
+const upgradeHandlers: Handlers<typeof upgradeRoutes> = {
   async getUpgrade({ deployment }) {
     const upgrade = await readUpgrade(deployment);
     return upgrade.ok ? ok({ status: 200, body: { upgrade: upgrade.value } }) : upgrade;
@@ -125,3 +125,5 @@ function blockerOf(part: string, answer: Result<Told>, newest: number): Blocker 
 }
 
 const d1Blocker = (cause: Blocker["cause"], detail: string): Blocker => ({ part: "d1", cause, detail });
+
+export { upgradeHandlers as handlers, upgradeRoutes as routes };

@@ -23,7 +23,7 @@ import {
 } from "./store.ts";
 import { timeOf } from "../../../api/answers.ts";
 import { invalid } from "../../../api/batch.ts";
-import type { webhookRoutes } from "./routes.ts";
+import { webhookRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Handlers } from "../../../api/handler.ts";
 import { operatorOf } from "../../../api/operator.ts";
@@ -42,7 +42,7 @@ type ApiDelivery = z.input<
 const DATABASE_MS = 3_000;
 const DEFAULT_HOLD_S = 300;
 
-export const webhookHandlers: Handlers<typeof webhookRoutes> = {
+const webhookHandlers: Handlers<typeof webhookRoutes> = {
   async listWebhooks({ deployment, principal }) {
     const listed = onD1(await listWebhooks(databaseOf(deployment)));
     if (!listed.ok) return listed;
@@ -271,3 +271,5 @@ const toApiDelivery = (
   http_status: delivery.httpStatus,
   last_error: delivery.lastError,
 });
+
+export { webhookHandlers as handlers, webhookRoutes as routes };

@@ -1,2 +1,0 @@
-export { auditHandlers as handlers } from "./handlers.ts";
-export { auditRoutes as routes } from "./routes.ts";

@@ -1,2 +1,0 @@
-export { changeHandlers as handlers } from "./handlers.ts";
-export { changeRoutes as routes } from "./routes.ts";

@@ -1,2 +1,0 @@
-export { identityHandlers as handlers } from "./handlers.ts";
-export { identityRoutes as routes } from "./routes.ts";

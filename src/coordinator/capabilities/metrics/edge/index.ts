@@ -1,2 +1,0 @@
-export { metricsHandlers as handlers } from "./handlers.ts";
-export { metricsRoutes as routes } from "./routes.ts";

@@ -1,2 +1,0 @@
-export { operationHandlers as handlers } from "./handlers.ts";
-export { operationRoutes as routes } from "./routes.ts";

@@ -1,2 +1,0 @@
-export { recordHandlers as handlers } from "./handlers.ts";
-export { recordRoutes as routes } from "./routes.ts";

@@ -1,2 +1,0 @@
-export { removalHandlers as handlers } from "./handlers.ts";
-export { removalRoutes as routes } from "./routes.ts";

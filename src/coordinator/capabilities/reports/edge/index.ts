@@ -1,2 +1,0 @@
-export { routingHandlers as handlers } from "./handlers.ts";
-export { routingRoutes as routes } from "./routes.ts";

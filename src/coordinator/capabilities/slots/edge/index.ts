@@ -1,2 +1,0 @@
-export { verificationHandlers as handlers } from "./handlers.ts";
-export { verificationRoutes as routes } from "./routes.ts";

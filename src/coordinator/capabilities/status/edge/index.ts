@@ -1,2 +1,0 @@
-export { statusHandlers as handlers } from "./handlers.ts";
-export { statusRoutes as routes } from "./routes.ts";

@@ -1,2 +1,0 @@
-export { transferHandlers as handlers } from "./handlers.ts";
-export { transferRoutes as routes } from "./routes.ts";

@@ -1,2 +1,0 @@
-export { typeHandlers as handlers } from "./handlers.ts";
-export { typeRoutes as routes } from "./routes.ts";

@@ -1,2 +1,0 @@
-export { webhookHandlers as handlers } from "./handlers.ts";
-export { webhookRoutes as routes } from "./routes.ts";
