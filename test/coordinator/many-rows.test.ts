@@ -1,5 +1,5 @@
 /** The number of statements with which a shard carries out a message (N2), and what they do. */
-import { HOLDS } from "../../../support/holds.ts";
+import { HOLDS } from "../support/holds.ts";
 import { expect, test } from "vitest";
 import type {
   Decision,
@@ -7,9 +7,9 @@ import type {
   Outcome,
   Prepare,
   PrepareAnswer,
-} from "../../../../src/coordinator/kernel/messages.ts";
-import { Cluster } from "../../../support/cluster.ts";
-import { beginRequest } from "../../../support/ops.ts";
+} from "../../src/coordinator/kernel/messages.ts";
+import { Cluster } from "../support/cluster.ts";
+import { beginRequest } from "../support/ops.ts";
 
 const CELL = "1";
 
