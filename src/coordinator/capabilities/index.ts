@@ -3,6 +3,7 @@ import type { Capability, DirectoryHalf, LedgerHalf, ShardHalf } from "../kernel
 import { merged, type All } from "../kernel/merged.ts";
 import type { MethodList } from "../kernel/method.ts";
 import * as kernel from "../kernel/methods.ts";
+import { kernelWrites, type WritePoint } from "../kernel/write-points.ts";
 import { audit } from "./audit/index.ts";
 import { cells } from "./cells/index.ts";
 import { feed } from "./feed/index.ts";
@@ -56,7 +57,7 @@ interface HalfOf {
 type Added<Kind extends keyof HalfOf, One = (typeof capabilities)[number]> =
   One extends Record<Kind, { methods: infer List }> ? List : never;
 
-/** All methods of one kind of object, and what the capabilities add to it. */
+/** All methods and durable writes of one kind of object, and what the capabilities add to it. */
 function compose<Kind extends keyof HalfOf, List extends MethodList>(kind: Kind, own: List) {
   const halves: Record<string, HalfOf[Kind]> = {};
   for (const capability of capabilities as readonly Capability[]) {
@@ -64,7 +65,12 @@ function compose<Kind extends keyof HalfOf, List extends MethodList>(kind: Kind,
     if (half !== undefined) halves[capability.name] = half;
   }
   const lists = [own, ...Object.values(halves).map(({ methods }) => methods)];
-  return { methods: merged(`methods of a ${kind}`, lists) as List & All<Added<Kind>>, halves };
+  const writes: readonly WritePoint[] = [
+    ...kernelWrites.any,
+    ...kernelWrites[kind],
+    ...Object.values(halves).flatMap((half) => half.writes ?? []),
+  ];
+  return { methods: merged(`methods of a ${kind}`, lists) as List & All<Added<Kind>>, halves, writes };
 }
 
 export const ledger = compose("ledger", kernel.ledgerMethods);

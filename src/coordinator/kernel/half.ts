@@ -1,12 +1,15 @@
 import type { Handlers, MethodList } from "./method.ts";
 import type { Refusal } from "./refusal.ts";
 import { defineServed, type Checked, type Measures } from "./serve.ts";
+import type { WritePoint } from "./write-points.ts";
 import type { Steps, StepsByCapability } from "./tables.ts";
 
 /** What a capability adds to one kind of object. */
 export interface Half<Part, Hooks, List extends MethodList = MethodList> {
   /** Its tables. The first step makes them unless they exist. */
   readonly steps?: Steps;
+  /** Its durable writes. */
+  readonly writes?: readonly WritePoint[];
   readonly methods: List;
   /** Makes its part of an object. It may read rows, but sends nothing and sets no alarm (M3). */
   make(part: Part): Made<Hooks, List>;

@@ -20,65 +20,43 @@ export const errorCodes = {
 
 export type ErrorCode = keyof typeof errorCodes;
 
-/** The refusals that a caller handles differently although they share a code. The list is closed. */
-export type Reason =
-  | "LEASE_ID_REUSED"
-  | "LEASE_ROLLED_BACK"
-  | "LEASE_COMMITTED"
-  | "CELL_FROZEN"
-  | "CELL_DRAINING"
-  | "CELL_NOT_DRAINING"
-  | "CELL_HAS_LEASES"
-  | "CELL_REMOVING"
-  | "CELL_NOT_REMOVING"
-  | "CELL_REMOVED"
-  | "EXPORT_DIFFERS"
-  | "CELL_UNKNOWN"
-  | "ROUTE_UNKNOWN"
-  | "CELL_EXISTS"
-  | "CONCURRENT_CHANGE"
-  | "KEY_REVOKED"
-  | "KEY_EXPIRED"
-  | "TOO_MANY_BEGINS"
-  | "TOO_MANY_LEASES"
-  | "TOO_MANY_FENCES"
-  | "TOO_MANY_READS"
-  | "LEDGER_FULL"
-  | "SHARD_FULL"
-  | "SHARD_HOLDS_FULL"
-  | "NO_VERIFICATION_SLOT"
-  | "BODY_TOO_LARGE"
-  | "BODY_TOO_SLOW"
-  | "LEASE_TOO_LARGE"
-  | "HISTORY_LOST"
-  | "NO_CELLS"
-  | "PLACEMENT_MISMATCH"
-  | "OPERATION_RUNNING"
-  | "GROWTH_UNKNOWN"
-  | "GROWTH_CUT"
-  | "GROWTH_NOT_COPIED"
-  | "GROWTH_SHARD_UNAVAILABLE"
-  | "FORMAT_UNKNOWN"
-  | "UPGRADE_BLOCKED"
-  | "UPGRADE_UNFINISHED"
-  | "UNKNOWN_TABLES"
-  | "TYPE_IN_USE"
-  | "TYPES_CHANGED"
-  | "REPORT_PRUNED"
-  | "CHANGES_PRUNED"
-  | "TOO_MANY_STREAMS"
-  | "AUDIT_FULL"
-  | "STATUS_TOO_EARLY"
-  | "TRANSFER_BLOCKED"
-  | "TRANSFER_TOO_LARGE"
-  | "TRANSFER_NOT_READY"
-  | "TRANSFER_CUT"
-  | "TRANSFER_ABORTED"
-  | "TOO_MANY_TRANSFERS"
-  | "SCOPE_EMPTY"
-  | "SCOPE_CHANGED"
-  | "SWITCH_BACK_OVER"
-  | "LEASE_OF_TRANSFER";
+/**
+ * The refusals that a caller handles differently although they share a code. Each capability adds its own. A
+ * release may add reasons to the list, and removes none.
+ *
+ * @public
+ */
+export interface Reasons {
+  LEASE_ID_REUSED: true;
+  LEASE_ROLLED_BACK: true;
+  LEASE_COMMITTED: true;
+  CELL_FROZEN: true;
+  CELL_DRAINING: true;
+  CELL_REMOVED: true;
+  CELL_UNKNOWN: true;
+  ROUTE_UNKNOWN: true;
+  CONCURRENT_CHANGE: true;
+  KEY_REVOKED: true;
+  KEY_EXPIRED: true;
+  TOO_MANY_BEGINS: true;
+  TOO_MANY_LEASES: true;
+  TOO_MANY_FENCES: true;
+  TOO_MANY_READS: true;
+  LEDGER_FULL: true;
+  SHARD_FULL: true;
+  SHARD_HOLDS_FULL: true;
+  BODY_TOO_LARGE: true;
+  BODY_TOO_SLOW: true;
+  LEASE_TOO_LARGE: true;
+  HISTORY_LOST: true;
+  NO_CELLS: true;
+  PLACEMENT_MISMATCH: true;
+  FORMAT_UNKNOWN: true;
+  UPGRADE_UNFINISHED: true;
+  UNKNOWN_TABLES: true;
+}
+
+export type Reason = keyof Reasons;
 
 export type OpList = "creates" | "destroys" | "replaces";
 

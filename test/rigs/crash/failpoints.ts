@@ -1,10 +1,12 @@
-import { writePoints, type WritePoint } from "../../../src/coordinator/kernel/write-points.ts";
+import { directory, ledger, shard } from "../../../src/coordinator/capabilities/index.ts";
+import type { WritePoint } from "../../../src/coordinator/kernel/write-points.ts";
 
 /**
  * The points at which a process can be killed: each durable write of the objects, and each write of the cron
  * to D1.
  */
 
+const writesOf = { directory: directory.writes, ledger: ledger.writes, shard: shard.writes };
 const objectKinds = ["directory", "ledger", "shard"] as const;
 export type ObjectKind = (typeof objectKinds)[number];
 export type Side = "before" | "after";
@@ -79,6 +81,7 @@ export const failpoints: readonly Failpoint[] = [
 /** Writes without a failpoint round, and the reason. */
 const GROWTH =
   "only while the deployment gets more shards; test/hosts/standalone/growth.test.ts kills it then";
+const LOST = "only after the storage went back in time";
 const FORMATS = "there is one format; the simulation crashes there, and the upgrade rig kills it";
 
 export const exempt: Readonly<Record<string, string>> = {
@@ -95,6 +98,16 @@ export const exempt: Readonly<Record<string, string>> = {
   "directory:release_slot": "only a verification writes it",
   "ledger:report_status": "nothing is decided by it",
   "ledger:renew": "nothing is decided by it",
+  "ledger:approve_removal": "only the removal of a cell writes it",
+  "ledger:start_removal": "only the removal of a cell writes it",
+  "ledger:finish_removal": "only the removal of a cell writes it",
+  "ledger:scrub": "nothing is decided by it",
+  "shard:scrub": "nothing is decided by it",
+  "directory:forget_audit": "the entries are in D1 already",
+  "ledger:forget_audit": "the entries are in D1 already",
+  "shard:forget_audit": "the entries are in D1 already",
+  "shard:drop_past_claims": "claims must be months old first; the simulation crashes there",
+  "shard:erase_past_claims": "only an operator's call writes it",
   "ledger:change_transfer": "the load has no transfers; the simulation crashes there",
   "shard:move_claims": "the load has no transfers; the simulation crashes there",
   "directory:start_growth": GROWTH,
@@ -111,9 +124,14 @@ export const exempt: Readonly<Record<string, string>> = {
   "directory:raise_format": FORMATS,
   "ledger:raise_format": FORMATS,
   "shard:raise_format": FORMATS,
-  "directory:record_lost_history": "only after the storage went back in time",
-  "ledger:record_lost_history": "only after the storage went back in time",
-  "shard:record_lost_history": "only after the storage went back in time",
+  "directory:restore_directory": LOST,
+  "ledger:rebuild_leases": LOST,
+  "ledger:accept_loss": LOST,
+  "shard:accept_loss": LOST,
+  "shard:finish_reconciliation": LOST,
+  "directory:record_lost_history": LOST,
+  "ledger:record_lost_history": LOST,
+  "shard:record_lost_history": LOST,
   "cron:save types": "a begin may write it first; the fault matrix fails it (declared type)",
   "cron:note aborted growth": "only after a growth was aborted",
   "cron:save operations": "only after an operation was started",
@@ -127,16 +145,9 @@ export const exempt: Readonly<Record<string, string>> = {
   "cron:release messages": "only with a webhook, and at the end of a run's time",
 };
 
-/** Writes of transfers and of growing. */
-const rareWrites = {
-  directory: writePoints.growth,
-  ledger: ["change_transfer"],
-  shard: ["move_claims", ...writePoints.moves],
-} as const;
-
 /** Every write of the objects, named as failpoints are. */
 export const objectWrites: readonly string[] = objectKinds.flatMap((kind) =>
-  [...writePoints.any, ...writePoints[kind], ...rareWrites[kind]].map((write) => `${kind}:${write}`),
+  writesOf[kind].map((write) => `${kind}:${write}`),
 );
 
 /** Patterns of the cron's statements. Null for statements that only read. */

@@ -10,6 +10,12 @@ import { ok, type Result } from "../../kernel/refusal.ts";
 import { Audit, AUDIT_TABLE, type AuditPage, type PullAudit } from "./audit.ts";
 import { auditOfLeases } from "./lease-audit.ts";
 
+declare module "../../kernel/refusal.ts" {
+  interface Reasons {
+    AUDIT_FULL: true;
+  }
+}
+
 // Each object returns the entries that were not copied yet, and drops those that were (O2).
 const ofLedgers = { pullAudit: method<PullAudit, AuditPage>("peer") };
 const ofOthers = { pullAudit: method<PullAudit, AuditPage>("read") };
@@ -18,6 +24,12 @@ declare module "../../kernel/methods.ts" {
   interface LedgerCalls extends Calls<typeof ofLedgers> {}
   interface ShardCalls extends Calls<typeof ofOthers> {}
   interface DirectoryCalls extends Calls<typeof ofOthers> {}
+}
+
+const writes = ["forget_audit"] as const;
+
+declare module "../../kernel/write-points.ts" {
+  interface WritePoints extends Record<(typeof writes)[number], true> {}
 }
 
 declare module "../../kernel/messages.ts" {
@@ -52,6 +64,7 @@ function auditOf({ ports, limits, commits, audit: slot }: Part, name: string) {
 
 const ledger: LedgerHalf<typeof ofLedgers> = {
   steps,
+  writes,
   methods: ofLedgers,
   make: (part) => {
     const { audit, pullAudit } = auditOf(part, `the ledger of cell ${part.cell}`);
@@ -64,6 +77,7 @@ const ledger: LedgerHalf<typeof ofLedgers> = {
 
 const shard: ShardHalf<typeof ofOthers> = {
   steps,
+  writes,
   methods: ofOthers,
   make: (part) => {
     const { audit, pullAudit } = auditOf(part, `shard ${part.index}`);
@@ -73,6 +87,7 @@ const shard: ShardHalf<typeof ofOthers> = {
 
 const directory: DirectoryHalf<typeof ofOthers> = {
   steps,
+  writes,
   methods: ofOthers,
   make: (part) => ({ handlers: { pullAudit: auditOf(part, "the directory").pullAudit } }),
 };

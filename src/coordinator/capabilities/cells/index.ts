@@ -6,6 +6,12 @@ declare module "../../kernel/methods.ts" {
   interface DirectoryCalls extends Calls<typeof methods> {}
 }
 
+const writes = ["add_cell", "change_cell", "mark_cell_removed"] as const;
+
+declare module "../../kernel/write-points.ts" {
+  interface WritePoints extends Record<(typeof writes)[number], true> {}
+}
+
 declare module "../../kernel/audit-trail.ts" {
   interface AuditedActions {
     add_cell: true;
@@ -21,6 +27,7 @@ declare module "../../kernel/metrics/messages.ts" {
 }
 
 const directory: DirectoryHalf<typeof methods> = {
+  writes,
   methods,
   make: (part) => ({
     handlers: handlersOf(part),

@@ -1,6 +1,12 @@
 import type { Cell } from "../../kernel/directory/messages.ts";
 import type { OperatorCall } from "../../kernel/messages.ts";
 
+declare module "../../kernel/refusal.ts" {
+  interface Reasons {
+    CELL_EXISTS: true;
+  }
+}
+
 export type NewCell = OperatorCall & Pick<Cell, "cell" | "name" | "address" | "locationHint">;
 
 export interface CellChange extends OperatorCall {

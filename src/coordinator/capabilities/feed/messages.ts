@@ -1,5 +1,12 @@
 import type { Change, Envelope } from "../../kernel/messages.ts";
 
+declare module "../../kernel/refusal.ts" {
+  interface Reasons {
+    CHANGES_PRUNED: true;
+    TOO_MANY_STREAMS: true;
+  }
+}
+
 /** Asks for what happened on a shard after a position (F4). Null: only for the newest position. */
 export interface ChangesRequest extends Envelope {
   after: number | null;

@@ -38,6 +38,12 @@ declare module "../../kernel/methods.ts" {
   interface DirectoryCalls extends Calls<typeof onDirectory> {}
 }
 
+const writes = ["start_growth", "order_cut", "confirm_cut", "abort_growth", "finish_growth"] as const;
+
+declare module "../../kernel/write-points.ts" {
+  interface WritePoints extends Record<(typeof writes)[number], true> {}
+}
+
 declare module "../../kernel/directory/messages.ts" {
   interface Confirmed {
     /** The growth that runs. Null: none. */
@@ -55,6 +61,7 @@ declare module "../../kernel/directory/messages.ts" {
 }
 
 const directory: DirectoryHalf<typeof onDirectory> = {
+  writes,
   methods: onDirectory,
   make: (part) => ({
     handlers: {

@@ -1,6 +1,15 @@
 import type { Envelope, HistoryPoint, OperatorCall } from "../../kernel/messages.ts";
 import type { ClaimRow, HoldRow } from "../../kernel/shard/rows.ts";
 
+declare module "../../kernel/refusal.ts" {
+  interface Reasons {
+    GROWTH_UNKNOWN: true;
+    GROWTH_CUT: true;
+    GROWTH_NOT_COPIED: true;
+    GROWTH_SHARD_UNAVAILABLE: true;
+  }
+}
+
 // The messages with which a deployment gets more shards while it runs (G1 to G10).
 
 /**

@@ -11,6 +11,12 @@ declare module "../../kernel/methods.ts" {
   interface DirectoryCalls extends Calls<typeof methods> {}
 }
 
+const writes = ["change_identities"] as const;
+
+declare module "../../kernel/write-points.ts" {
+  interface WritePoints extends Record<(typeof writes)[number], true> {}
+}
+
 declare module "../../kernel/directory/messages.ts" {
   interface SnapshotRequest {
     /** The position of the identities that the caller has. */
@@ -23,6 +29,7 @@ declare module "../../kernel/directory/messages.ts" {
 }
 
 const directory: DirectoryHalf<typeof methods> = {
+  writes,
   methods,
   make: (part) => ({
     handlers: {

@@ -7,6 +7,12 @@ declare module "../../kernel/methods.ts" {
   interface DirectoryCalls extends Calls<typeof methods> {}
 }
 
+const writes = ["record_key", "revoke_key"] as const;
+
+declare module "../../kernel/write-points.ts" {
+  interface WritePoints extends Record<(typeof writes)[number], true> {}
+}
+
 declare module "../../kernel/audit-trail.ts" {
   interface AuditedActions {
     mint_key: true;
@@ -41,6 +47,7 @@ declare module "../../kernel/metrics/messages.ts" {
 }
 
 const directory: DirectoryHalf<typeof methods> = {
+  writes,
   steps: [
     [
       // Describes minted keys, without the keys themselves. `position` is that of the last change, and the

@@ -25,6 +25,12 @@ declare module "../../kernel/methods.ts" {
   interface DirectoryCalls extends Calls<typeof methods> {}
 }
 
+const writes = ["begin_operation", "end_operation"] as const;
+
+declare module "../../kernel/write-points.ts" {
+  interface WritePoints extends Record<(typeof writes)[number], true> {}
+}
+
 declare module "../../kernel/directory/messages.ts" {
   interface RestoreDirectory {
     /** The operations in D1, which come with the last page. Null or absent: there is no copy (A7). */
@@ -44,6 +50,7 @@ declare module "../../kernel/directory/hooks.ts" {
 }
 
 const directory: DirectoryHalf<typeof methods> = {
+  writes,
   methods,
   make: (part) => ({
     handlers: {

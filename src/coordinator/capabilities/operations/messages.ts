@@ -2,6 +2,12 @@ import type { Envelope, OperatorCall } from "../../kernel/messages.ts";
 import { refused, type Refusal } from "../../kernel/refusal.ts";
 import { howToEnd, describeRunning, type Operation } from "./operations.ts";
 
+declare module "../../kernel/refusal.ts" {
+  interface Reasons {
+    OPERATION_RUNNING: true;
+  }
+}
+
 // The messages about operations to the directory (A5 to A7).
 
 export interface BeginOperation extends OperatorCall {

@@ -19,8 +19,15 @@ declare module "../../kernel/methods.ts" {
   interface ShardCalls extends Calls<typeof methods> {}
 }
 
+const writes = ["drop_past_claims", "erase_past_claims"] as const;
+
+declare module "../../kernel/write-points.ts" {
+  interface WritePoints extends Record<(typeof writes)[number], true> {}
+}
+
 const shard: ShardHalf<typeof methods> = {
   steps: [PAST_CLAIM_TABLES],
+  writes,
   methods,
   make: (part) => {
     const past = new PastClaims(part.ports.sql, part.limits, part.isFull);

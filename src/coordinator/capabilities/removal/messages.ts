@@ -1,5 +1,15 @@
 import type { BucketKey, Envelope } from "../../kernel/messages.ts";
 
+declare module "../../kernel/refusal.ts" {
+  interface Reasons {
+    CELL_REMOVING: true;
+    CELL_NOT_REMOVING: true;
+    CELL_NOT_DRAINING: true;
+    CELL_HAS_LEASES: true;
+    EXPORT_DIFFERS: true;
+  }
+}
+
 /** Asks a shard for some claims of a cell, whatever they are. */
 export interface ListCellClaims extends Envelope {
   cell: string;

@@ -9,7 +9,14 @@ declare module "../../kernel/methods.ts" {
   interface LedgerCalls extends Calls<typeof methods> {}
 }
 
+const writes = ["renew"] as const;
+
+declare module "../../kernel/write-points.ts" {
+  interface WritePoints extends Record<(typeof writes)[number], true> {}
+}
+
 const ledger: LedgerHalf<typeof methods> = {
+  writes,
   methods,
   make: ({ ports, store, positions, history }) => {
     const renewals = new Renewals(ports, store, positions, history);

@@ -1,5 +1,11 @@
 import type { Envelope } from "../../kernel/messages.ts";
 
+declare module "../../kernel/refusal.ts" {
+  interface Reasons {
+    REPORT_PRUNED: true;
+  }
+}
+
 /** Asks for the keys that were put on hold after a position (Q3). Null: only for the newest position. */
 export interface ReportRequest extends Envelope {
   after: number | null;

@@ -25,7 +25,14 @@ declare module "../../kernel/methods.ts" {
   interface ShardCalls extends Calls<typeof onShards> {}
 }
 
+const writes = ["scrub"] as const;
+
+declare module "../../kernel/write-points.ts" {
+  interface WritePoints extends Record<(typeof writes)[number], true> {}
+}
+
 const ledger: LedgerHalf<typeof onLedgers> = {
+  writes,
   methods: onLedgers,
   make: (part) => {
     const leases = new LedgerScrub(part);
@@ -43,6 +50,7 @@ const ledger: LedgerHalf<typeof onLedgers> = {
 };
 
 const shard: ShardHalf<typeof onShards> = {
+  writes,
   methods: onShards,
   make: (part) => {
     const rows = new ShardScrub(part);

@@ -3,6 +3,12 @@ import { refuseWithoutCell } from "../../kernel/directory/checks.ts";
 import { method, type Calls } from "../../kernel/method.ts";
 import { VerificationSlots, type VerificationSlot, type VerificationSlotRequest } from "./directory.ts";
 
+declare module "../../kernel/refusal.ts" {
+  interface Reasons {
+    NO_VERIFICATION_SLOT: true;
+  }
+}
+
 const methods = {
   takeSlot: method<VerificationSlotRequest, VerificationSlot>("peer"),
   releaseSlot: method<VerificationSlotRequest, boolean>("peer"),
@@ -10,6 +16,12 @@ const methods = {
 
 declare module "../../kernel/methods.ts" {
   interface DirectoryCalls extends Calls<typeof methods> {}
+}
+
+const writes = ["take_slot", "release_slot"] as const;
+
+declare module "../../kernel/write-points.ts" {
+  interface WritePoints extends Record<(typeof writes)[number], true> {}
 }
 
 declare module "../../kernel/metrics/messages.ts" {
@@ -22,6 +34,7 @@ declare module "../../kernel/metrics/messages.ts" {
 }
 
 const directory: DirectoryHalf<typeof methods> = {
+  writes,
   steps: [
     [
       // The verification slots that are taken, at most `verificationSlots` of them.

@@ -17,7 +17,14 @@ declare module "../../kernel/methods.ts" {
   interface LedgerCalls extends Calls<typeof methods> {}
 }
 
+const writes = ["report_status"] as const;
+
+declare module "../../kernel/write-points.ts" {
+  interface WritePoints extends Record<(typeof writes)[number], true> {}
+}
+
 const ledger: LedgerHalf<typeof methods> = {
+  writes,
   methods,
   make: ({ ports, limits, history }) => {
     const contradictions = new Contradictions(ports);

@@ -1,6 +1,12 @@
 import type { CellCall } from "../../kernel/messages.ts";
 import type { ReportedStatus, StatusReport } from "./status.ts";
 
+declare module "../../kernel/refusal.ts" {
+  interface Reasons {
+    STATUS_TOO_EARLY: true;
+  }
+}
+
 /** What a cell says of itself (U1). */
 export interface ReportStatus extends CellCall, StatusReport {}
 

@@ -2,6 +2,21 @@
 import type { BucketKey, CellCall, Envelope } from "../../kernel/messages.ts";
 import type { BySide, DigestedClaims, TransferParty, TransferRange, TransferSide } from "./range.ts";
 
+declare module "../../kernel/refusal.ts" {
+  interface Reasons {
+    TRANSFER_BLOCKED: true;
+    TRANSFER_TOO_LARGE: true;
+    TRANSFER_NOT_READY: true;
+    TRANSFER_CUT: true;
+    TRANSFER_ABORTED: true;
+    TOO_MANY_TRANSFERS: true;
+    SCOPE_EMPTY: true;
+    SCOPE_CHANGED: true;
+    SWITCH_BACK_OVER: true;
+    LEASE_OF_TRANSFER: true;
+  }
+}
+
 // Worker → shard
 
 /** Asks what a shard has of a scope, as far as one message gets (M7). It changes nothing. */

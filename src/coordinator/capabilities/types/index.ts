@@ -17,6 +17,12 @@ declare module "../../kernel/methods.ts" {
   interface DirectoryCalls extends Calls<typeof methods> {}
 }
 
+const writes = ["change_types", "use_types"] as const;
+
+declare module "../../kernel/write-points.ts" {
+  interface WritePoints extends Record<(typeof writes)[number], true> {}
+}
+
 declare module "../../kernel/directory/messages.ts" {
   interface SnapshotRequest extends Partial<CopiedTypes> {
     /** The position of the set of types that the caller has. */
@@ -37,6 +43,7 @@ declare module "../../kernel/directory/messages.ts" {
 }
 
 const directory: DirectoryHalf<typeof methods> = {
+  writes,
   methods,
   make: (part) => ({
     handlers: {

@@ -1,6 +1,13 @@
 import type { TypeEntry } from "../../../common/types/types.ts";
 import type { Envelope, OperatorCall } from "../../kernel/messages.ts";
 
+declare module "../../kernel/refusal.ts" {
+  interface Reasons {
+    TYPE_IN_USE: true;
+    TYPES_CHANGED: true;
+  }
+}
+
 /** The set of types that a deployment has declared (T1). */
 export interface DeclaredTypes {
   /**

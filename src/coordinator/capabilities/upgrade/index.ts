@@ -4,6 +4,12 @@ import { method, type Calls } from "../../kernel/method.ts";
 import { ok, refused } from "../../kernel/refusal.ts";
 import type { OperatorCall } from "../../kernel/messages.ts";
 
+declare module "../../kernel/refusal.ts" {
+  interface Reasons {
+    UPGRADE_BLOCKED: true;
+  }
+}
+
 /** Puts a format in force, whose parts have all been asked (M9). */
 export interface RaiseFormat extends OperatorCall {
   raiseTo: number;
