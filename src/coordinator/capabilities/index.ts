@@ -40,11 +40,11 @@ export const capabilities = [
   identities,
   types,
   upgrade,
+  pastClaims,
   growth,
   operations,
   loss,
   feed,
-  pastClaims,
 ] as const satisfies readonly Capability[];
 
 interface HalfOf {

@@ -482,23 +482,10 @@ export interface Change {
 }
 
 /** What a shard has left to do for the cron. */
-export interface ShardWork {
-  /** What the new shard that asks may lack (G5). Absent: it was handed nothing over, or none asks. */
-  handedOver?: HandedOver;
-}
+export interface ShardWork {}
 
-/** Asks a shard for its work. A new shard also asks whether the names that it lacks were handed over (G5). */
-export interface PingShard extends Envelope {
-  newShard?: number;
-}
-
-/** What a new shard must store that has lost what this shard has handed over. */
-export interface HandedOver {
-  /** The newest point of this shard. Null before its first change. */
-  point: HistoryPoint | null;
-  /** The newest points of ledgers that this shard has stored, by their cells (H3). */
-  ledgers: Record<string, HistoryPoint>;
-}
+/** Asks a shard for its work. */
+export interface PingShard extends Envelope {}
 
 // Worker → ledger, for operators and the cron
 

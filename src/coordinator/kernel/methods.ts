@@ -1,5 +1,4 @@
 import type * as directory from "./directory/messages.ts";
-import type * as growth from "../capabilities/growth/messages.ts";
 import type * as messages from "./messages.ts";
 import { method, peerMethod, type Calls } from "./method.ts";
 import type * as metrics from "./metrics/messages.ts";
@@ -58,9 +57,6 @@ export const shardMethods = {
   finishReconciliation: method<messages.FinishShard, messages.PartStatus>("always"),
   listHolds: peerMethod<messages.ListHolds, messages.HoldPage>("always"),
   planTransfer: method<transfers.PlanTransfer, transfers.TransferPlan>("whole"),
-  growStep: method<growth.GrowthStep, growth.GrowthProgress>("peer", { admits: true }),
-  growthProgress: method<messages.Envelope, growth.GrowthProgress>("read"),
-  receive: peerMethod<growth.Receive, growth.Received>("unplaced", { admits: true }),
 };
 
 export const directoryMethods = {

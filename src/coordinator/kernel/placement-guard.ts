@@ -1,5 +1,4 @@
 import { ask } from "./ask.ts";
-import type { Growth } from "../capabilities/growth/messages.ts";
 import type { Confirmed } from "./directory/messages.ts";
 import type { Confirm, Envelope } from "./messages.ts";
 import { readMeta, writeMeta } from "./meta.ts";
@@ -101,12 +100,6 @@ export class PlacementGuard {
     if (reason !== "PLACEMENT_MISMATCH" || placement === undefined || before === undefined) return false;
     await this.#follow(placement);
     return this.#confirmed !== before;
-  }
-
-  /** Asks the directory whether a growth runs. */
-  async hasStarted({ id, from }: Growth): Promise<boolean> {
-    const answer = await this.#ask(placementOf(from));
-    return answer.kind === "ok" && answer.value.growth?.id === id;
   }
 
   /** Confirms the first placement. */

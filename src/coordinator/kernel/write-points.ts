@@ -21,17 +21,7 @@ export const kernelWrites = {
     "rebuild_leases",
     "accept_loss",
   ],
-  shard: [
-    "exchange",
-    "clear",
-    "move_claims",
-    "copy",
-    "receive",
-    "fence",
-    "clean",
-    "accept_loss",
-    "finish_reconciliation",
-  ],
+  shard: ["exchange", "clear", "move_claims", "accept_loss", "finish_reconciliation"],
   directory: ["restore_directory"],
 } as const;
 

@@ -1,7 +1,7 @@
-import type { Capability, DirectoryHalf } from "../../kernel/capability.ts";
+import type { Capability, DirectoryHalf, ShardHalf } from "../../kernel/capability.ts";
 import { change, operate, refusalOf } from "../../kernel/directory/checks.ts";
 import type { Envelope } from "../../kernel/messages.ts";
-import { method, type Calls } from "../../kernel/method.ts";
+import { method, peerMethod, type Calls } from "../../kernel/method.ts";
 import { ok } from "../../kernel/refusal.ts";
 import {
   abortGrowth,
@@ -22,8 +22,16 @@ import type {
   FinishGrowth,
   Growth,
   GrowthCopy,
+  GrowthProgress,
+  GrowthStep,
+  Receive,
+  Received,
   StartGrowth,
 } from "./messages.ts";
+import { MOVED_NAME_TABLE, MovedNames } from "./moved-names.ts";
+import { Residence } from "./residence.ts";
+import { GrowthSource } from "./source.ts";
+import { GrowthTarget } from "./target.ts";
 
 const onDirectory = {
   growth: method<AskGrowth, Growth | null>("read"),
@@ -34,14 +42,22 @@ const onDirectory = {
   finishGrowth: method<FinishGrowth, null>("peer"),
 };
 
+const onShards = {
+  growStep: method<GrowthStep, GrowthProgress>("peer", { admits: true }),
+  growthProgress: method<Envelope, GrowthProgress>("read"),
+  receive: peerMethod<Receive, Received>("unplaced", { admits: true }),
+};
+
 declare module "../../kernel/methods.ts" {
   interface DirectoryCalls extends Calls<typeof onDirectory> {}
+  interface ShardCalls extends Calls<typeof onShards> {}
 }
 
 const writes = ["start_growth", "order_cut", "confirm_cut", "abort_growth", "finish_growth"] as const;
+const shardWrites = ["copy", "receive", "fence", "clean"] as const;
 
 declare module "../../kernel/write-points.ts" {
-  interface WritePoints extends Record<(typeof writes)[number], true> {}
+  interface WritePoints extends Record<(typeof writes | typeof shardWrites)[number], true> {}
 }
 
 declare module "../../kernel/directory/messages.ts" {
@@ -112,10 +128,38 @@ const directory: DirectoryHalf<typeof onDirectory> = {
   }),
 };
 
+const shard: ShardHalf<typeof onShards> = {
+  steps: [[MOVED_NAME_TABLE]],
+  writes: shardWrites,
+  methods: onShards,
+  make: (part) => {
+    const names = new MovedNames(part.ports.sql, part.log);
+    const source = new GrowthSource({ ...part, names });
+    const target = new GrowthTarget({ ...part, names });
+    const residence = new Residence({ ...part, source, target });
+    part.residence.provide(residence);
+    return {
+      handlers: {
+        growStep: (message) => residence.growStep(message),
+        /** Returns how far this shard is with a growth. */
+        growthProgress: () => ok(source.progress),
+        receive: (message) => residence.receive(message),
+      },
+      hooks: {
+        pinged: (message) => residence.pinged(message),
+        holdChanged: (key) => source.changed(key),
+        takeChanged: () => target.takeChanged(),
+        alarm: { isUrgent: true, dueMs: () => residence.dueMs, run: () => residence.work() },
+      },
+    };
+  },
+};
+
 /** A deployment gets more shards while it runs (G1 to G10). */
 export const growth = {
   name: "growth",
   isRequired: true,
   needs: ["operations", "transfer"],
+  shard,
   directory,
 } as const satisfies Capability;

@@ -10,6 +10,17 @@ declare module "../../kernel/refusal.ts" {
   }
 }
 
+declare module "../../kernel/messages.ts" {
+  interface ShardWork {
+    /** What the new shard that asks may lack (G5). Absent: it was handed nothing over, or none asks. */
+    handedOver?: HandedOver;
+  }
+  interface PingShard {
+    /** The new shard that asks whether the names that it lacks were handed over (G5). */
+    newShard?: number;
+  }
+}
+
 // The messages with which a deployment gets more shards while it runs (G1 to G10).
 
 /**
@@ -140,6 +151,14 @@ export interface MovedName {
   canonical: string;
   claim: ClaimRow | null;
   hold: HoldRow | null;
+}
+
+/** What a new shard must store that has lost what this shard has handed over. */
+export interface HandedOver {
+  /** The newest point of this shard. Null before its first change. */
+  point: HistoryPoint | null;
+  /** The newest points of ledgers that this shard has stored, by their cells (H3). */
+  ledgers: Record<string, HistoryPoint>;
 }
 
 /** Shard → shard: names that move, each with all that is stored about it. */

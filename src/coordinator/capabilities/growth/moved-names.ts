@@ -11,7 +11,7 @@ import { claimsOn, insertClaims } from "../../kernel/shard/store.ts";
  * The names that will move and have changed since the growth began. It is empty while no growth runs. A
  * change gets a larger number than all earlier ones.
  */
-export const MOVED_NAME_TABLE = `CREATE TABLE moved_name (
+export const MOVED_NAME_TABLE = `CREATE TABLE IF NOT EXISTS moved_name (
    bucket_type INTEGER NOT NULL,
    canonical TEXT NOT NULL,
    change INTEGER NOT NULL,

@@ -1,24 +1,40 @@
-import type { Confirmed } from "../../kernel/directory/messages.ts";
 import type { Limits } from "../../../common/limits.ts";
 import { ask } from "../../kernel/ask.ts";
 import { fanOut } from "../../kernel/fan-out.ts";
 import type { GroupCommit } from "../../kernel/group-commit.ts";
 import type { History } from "../../kernel/history.ts";
-import type { BucketKey, Decision, HandedOver } from "../../kernel/messages.ts";
+import type { BucketKey, Decision, PingShard, ShardWork } from "../../kernel/messages.ts";
 import type { Peers } from "../../kernel/methods.ts";
-import type { PlacementGuard } from "../../kernel/placement-guard.ts";
+import type { Change, PlacementGuard } from "../../kernel/placement-guard.ts";
 import { placementOf, shardsOf, type Placement } from "../../kernel/placement.ts";
 import type { Ports } from "../../kernel/ports.ts";
 import { ok, refused, type Refusal, type Result } from "../../kernel/refusal.ts";
-import type { HoldRow } from "../../kernel/shard/rows.ts";
+import type * as kernel from "../../kernel/shard/residence.ts";
 import type { Queues } from "../../kernel/shard/queues.ts";
+import type { Sweeper } from "../../kernel/shard/sweeper.ts";
 import type { Slot } from "../../kernel/slot.ts";
-import type { AbortedGrowth, Growth, GrowthProgress, GrowthStep, Receive, Received } from "./messages.ts";
+import type {
+  AbortedGrowth,
+  Growth,
+  GrowthProgress,
+  GrowthStep,
+  HandedOver,
+  Receive,
+  Received,
+} from "./messages.ts";
 import type { GrowthSource } from "./source.ts";
 import { WIPE_ROWS, type GrowthTarget } from "./target.ts";
 
 /** The rows that a shard sends at once after a cut. Its alarm sends the others. */
 const HAND_OVER_ROWS = 100_000;
+
+/** The transactions of one alarm that delete copies of an aborted growth (G1). */
+const COPY_DROPS_PER_ALARM = 10;
+
+/** The rows that one alarm sends to other shards (G7). Nobody serves them meanwhile. */
+const SENT_ROWS = 5_000;
+/** The rows that one alarm reads to delete those that have moved. Begins wait for it. */
+const DELETED_ROWS = 1_000;
 
 interface Needs {
   readonly index: number;
@@ -32,11 +48,11 @@ interface Needs {
   readonly target: GrowthTarget;
   readonly touch: (cell: null) => void;
   readonly queues: Slot<Pick<Queues, "sendAway">>;
-  readonly armAlarm: () => void;
+  readonly sweeper: Pick<Sweeper, "arm">;
 }
 
 /** Which names are here, and what a growth does with those of a shard. */
-export class Residence {
+export class Residence implements kernel.Residence {
   readonly #part: Needs;
   #waking: Promise<unknown> | undefined;
 
@@ -53,22 +69,34 @@ export class Residence {
     return this.#part.target.isWhole && this.#part.source.isWhole;
   }
 
-  servesAll(keys: readonly BucketKey[]): boolean {
-    return this.isWhole || keys.every((key) => this.serves(key));
+  /** Whether names are copied, handed over or deleted. Then no transfer can get a range hold (G10). */
+  get isChanging(): boolean {
+    return this.#part.source.isRunning || !this.isWhole;
   }
 
-  servesHold({ bucket_type: type, canonical }: HoldRow): boolean {
-    return this.isWhole || this.serves({ type, canonical });
+  get awaitsNames(): boolean {
+    return !this.#part.target.isWhole;
+  }
+
+  get newShards(): number[] {
+    return this.#part.source.newShards;
   }
 
   /** Whether this shard already has all holds of a decision that it gets. Others may hand over some (G5). */
   hasAllOf({ keys, grantedBy }: Decision): boolean {
-    if (keys !== undefined) return this.servesAll(keys);
+    if (keys !== undefined) return keys.every((key) => this.serves(key));
     return grantedBy === undefined || this.#part.target.isWhole;
   }
 
+  /** Answers a new shard that asks whether this one has handed over (G5). */
+  pinged({ newShard }: PingShard): Partial<ShardWork> {
+    if (this.awaitsNames) this.askForNames();
+    const handedOver = newShard === undefined ? undefined : this.#part.source.handedOverTo(newShard);
+    return handedOver === undefined ? {} : { handedOver };
+  }
+
   notHere(): Refusal {
-    this.wakeSources();
+    this.askForNames();
     return refused(
       "UNAVAILABLE",
       `shard ${this.#part.index} is taking over or handing over names, because the deployment gets more ` +
@@ -78,7 +106,7 @@ export class Residence {
   }
 
   /** Tells the shards that have not handed over what is in force, so that they do. */
-  wakeSources(): void {
+  askForNames(): void {
     const { placement } = this.#part.placementGuard;
     if (placement === undefined || this.#waking !== undefined) return;
     const message = { placement, newShard: this.#part.index };
@@ -109,9 +137,7 @@ export class Residence {
    * Changes to a placement that the directory has confirmed. A shard that has names to give away stops to
    * serve them in the same transaction, and then hands them over (G6).
    */
-  async changePlacement({ placement, growth }: Confirmed, adopt: () => void): Promise<void> {
-    // There is no such shard.
-    if (this.#part.index >= shardsOf(placement)) return;
+  readonly changePlacement: Change = async ({ placement, growth }, adopt) => {
     const before = this.#part.placementGuard.placement;
     const cut = growth?.phase === "cut" ? growth : undefined;
     if (before === undefined && (cut === undefined || this.#part.index >= cut.from)) {
@@ -138,7 +164,7 @@ export class Residence {
     await this.#part.commits.submit("fence", fence, { evenIfStopped: true });
     this.#part.queues.current.sendAway((key) => !this.serves(key));
     this.handOver();
-  }
+  };
 
   /** Nobody serves the names until they are handed over. If this fails, the alarm goes on. */
   handOver(): void {
@@ -146,7 +172,7 @@ export class Residence {
   }
 
   async #handOver(): Promise<void> {
-    this.#part.armAlarm();
+    this.#part.sweeper.arm();
     try {
       await this.#part.source.work(HAND_OVER_ROWS, { mostDeleted: 0 });
     } catch (error) {
@@ -155,6 +181,23 @@ export class Residence {
         error: error instanceof Error ? error.message : String(error),
       });
     }
+  }
+
+  /** What is left is copied again (H6). */
+  lossAccepted(): void {
+    this.#part.source.lossAccepted();
+    this.#part.target.lossAccepted();
+  }
+
+  /** When names are to be handed over or deleted, or copies of an aborted growth. */
+  get dueMs(): number {
+    return this.#part.source.hasWork || this.#part.target.hasCopiesToDrop ? 0 : Infinity;
+  }
+
+  async work(): Promise<void> {
+    for (let left = COPY_DROPS_PER_ALARM; left > 0 && this.#part.target.hasCopiesToDrop; left -= 1)
+      await this.#part.commits.submit("clean", () => this.#part.target.dropCopies(), { weight: WIPE_ROWS });
+    if (this.#part.source.hasWork) await this.#part.source.work(SENT_ROWS, { mostDeleted: DELETED_ROWS });
   }
 
   /** Does some of the work of a growth: copies names, hands them over, or deletes those that have moved. */
@@ -185,7 +228,7 @@ export class Residence {
       weight,
     });
     if (!dropped.ok) return dropped;
-    this.#part.armAlarm();
+    this.#part.sweeper.arm();
     const { progress } = this.#part.source;
     return ok(this.#part.target.hasCopiesToDrop ? { ...progress, state: "cleaning" } : progress);
   }
@@ -220,7 +263,7 @@ export class Residence {
       weight: 2 * message.names.length + 8,
     });
     // The moved holds need a sweep, and the first message may have found no alarm (M3).
-    this.#part.armAlarm();
+    this.#part.sweeper.arm();
     return reply.ok ? ok({ ...reply.value, point: this.#part.history.point ?? null }) : reply;
   }
 }

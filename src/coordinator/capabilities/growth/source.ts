@@ -7,6 +7,7 @@ import type {
   Growth,
   GrowthProgress,
   GrowthStep,
+  HandedOver,
   MovedName,
   Receive,
 } from "./messages.ts";
@@ -14,7 +15,7 @@ import type { History } from "../../kernel/history.ts";
 import type { HookLists } from "../../kernel/half.ts";
 import type { KeptCursor, ShardHooks } from "../../kernel/shard/hooks.ts";
 import type { Limits } from "../../../common/limits.ts";
-import type { BucketKey, HandedOver, HistoryPoint } from "../../kernel/messages.ts";
+import type { BucketKey, HistoryPoint } from "../../kernel/messages.ts";
 import type { Peers } from "../../kernel/methods.ts";
 import { deleteMeta, readMeta, writeMeta } from "../../kernel/meta.ts";
 import { placementOf, shardOf } from "../../kernel/placement.ts";
@@ -90,7 +91,7 @@ interface Needs {
   readonly log: ShardLog;
   readonly history: History;
   readonly commits: GroupCommit;
-  readonly peers: Pick<Peers, "shard">;
+  readonly peers: Pick<Peers, "shard" | "directory">;
   readonly placementGuard: PlacementGuard;
 }
 
@@ -223,13 +224,22 @@ export class GrowthSource {
     if (this.#growth?.id === growth.id || (this.#growth?.isFenced === true && !this.#growth.isCleaned))
       return;
     const aborts = this.#aborts;
-    if (!(await this.#part.placementGuard.hasStarted(growth))) return;
+    if (!(await this.#hasStarted(growth))) return;
     await this.#part.commits.submit("copy", () => {
       // Another message may have changed the placement during the wait (M1), or have ended this growth.
       if (this.#aborts !== aborts || this.#part.ranges.size > 0) return;
       if (this.#part.placementGuard.placement !== placementOf(growth.from)) return;
       if (this.#growth === undefined || isEarlier(this.#growth, growth)) this.#begin(growth, false);
     });
+  }
+
+  /** Asks the directory whether a growth runs. */
+  async #hasStarted({ id, from }: Growth): Promise<boolean> {
+    const { ports, limits, peers } = this.#part;
+    const answer = await ask(ports.clock, limits.inquiryTimeoutMs, () =>
+      peers.directory().confirm({ placement: placementOf(from) }),
+    );
+    return answer.kind === "ok" && answer.value.growth?.id === id;
   }
 
   /** Drops what an aborted growth has left. Another one may have begun meanwhile. */

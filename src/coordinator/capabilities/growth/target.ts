@@ -1,8 +1,8 @@
-import type { AbortedGrowth, Growth, Receive, Received } from "./messages.ts";
+import type { AbortedGrowth, Growth, HandedOver, Receive, Received } from "./messages.ts";
 import { isSamePoint, nextPoint, type History } from "../../kernel/history.ts";
 import type { HookLists } from "../../kernel/half.ts";
 import type { ShardHooks } from "../../kernel/shard/hooks.ts";
-import type { BucketKey, HandedOver, HistoryPoint } from "../../kernel/messages.ts";
+import type { BucketKey, HistoryPoint } from "../../kernel/messages.ts";
 import { deleteMeta, readMeta, writeMeta } from "../../kernel/meta.ts";
 import { placementOf, shardOf } from "../../kernel/placement.ts";
 import type { PlacementGuard } from "../../kernel/placement-guard.ts";

@@ -20,9 +20,8 @@ import type {
 import type { Peers } from "../../kernel/methods.ts";
 import type { Answer, Ports } from "../../kernel/ports.ts";
 import { ok, refused, type Refusal, type Result } from "../../kernel/refusal.ts";
-import type { GrowthSource } from "../growth/source.ts";
-import type { GrowthTarget } from "../growth/target.ts";
 import type { RangeHolds } from "../transfer/range-holds.ts";
+import type { Residence } from "../../kernel/shard/residence.ts";
 import type { ShardLog } from "../../kernel/shard/shard-log.ts";
 import type { ShardStore } from "../../kernel/shard/store.ts";
 import type { Slot } from "../../kernel/slot.ts";
@@ -52,8 +51,7 @@ interface Needs {
   readonly history: History;
   readonly commits: GroupCommit;
   readonly peers: Pick<Peers, "ledger" | "shard">;
-  readonly source: Pick<GrowthSource, "newShards" | "lossAccepted">;
-  readonly target: Pick<GrowthTarget, "lossAccepted">;
+  readonly residence: Slot<Pick<Residence, "newShards" | "lossAccepted">>;
   readonly hooks: Pick<HookLists<ShardHooks>, "incomplete">;
   readonly audit: Slot<AuditTrail>;
   readonly index: number;
@@ -136,8 +134,8 @@ export class ShardReconciler {
    * loss while one of these is complete, and would give them to anybody (G7).
    */
   async #refuseWhileComplete({ placement }: ReconcileShard): Promise<Refusal | undefined> {
-    const { index, limits, ports, peers, source } = this.#part;
-    const answers = await fanOut(source.newShards, limits.fanOut, async (shard) => ({
+    const { index, limits, ports, peers, residence } = this.#part;
+    const answers = await fanOut(residence.current.newShards, limits.fanOut, async (shard) => ({
       part: `shard-${shard}`,
       answer: await ask(ports.clock, limits.exchangeTimeoutMs, () => peers.shard(shard).part({ placement })),
     }));
@@ -172,8 +170,7 @@ export class ShardReconciler {
       // It needs no room (O3), because a shard that is lost hands out no entries.
       this.#append(operator, "reconcile_part", "reconciling");
       const durable = this.#part.history.accept(seen, before + 1, true);
-      this.#part.source.lossAccepted();
-      this.#part.target.lossAccepted();
+      this.#part.residence.current.lossAccepted();
       return ok(durable);
     };
     const accepted = await this.#part.commits.submit("accept_loss", accept, { evenIfStopped: true });

@@ -19,7 +19,8 @@ export async function listPeriods(
   message: ListPeriods,
 ): Promise<Result<PeriodPage>> {
   const { store, limits, ranges, history, ports } = part;
-  if (!part.residence.serves(message.key)) return { ok: false, refusal: part.residence.notHere() };
+  const residence = part.residence.current;
+  if (!residence.serves(message.key)) return { ok: false, refusal: residence.notHere() };
   // A hold whose lease is decided is cleared first, so the claim is what the lookup shows (R2).
   if (message.before === null) {
     const [current] = await part.reader.lookup([message.key], message.traces);

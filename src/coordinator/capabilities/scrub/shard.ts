@@ -236,8 +236,9 @@ const MOST_KEYS = 20_000;
 
 /** Returns which holds of granted leases are not here (Z3). */
 export async function checkHolds(part: ShardPart, message: CheckHolds): Promise<Result<HoldCheck>> {
-  if (message.executions.some(({ keys }) => !part.residence.servesAll(keys)))
-    return { ok: false, refusal: part.residence.notHere() };
+  const residence = part.residence.current;
+  if (!message.executions.every(({ keys }) => keys.every((key) => residence.serves(key))))
+    return { ok: false, refusal: residence.notHere() };
   const found = await part.reads.run(message.cell, () => ({
     value: missingHolds(part, message),
     rows: message.executions.reduce((sum, { keys }) => sum + keys.length, 0),

@@ -45,7 +45,10 @@ const shard: ShardHalf<typeof onShards> = {
           waits += 1;
         }),
       },
-      hooks: { metrics: () => ({ waits, ...queues.counts }) },
+      hooks: {
+        holdChanged: (key, isHeld) => queues.holdChanged(key, isHeld),
+        metrics: () => ({ waits, ...queues.counts }),
+      },
     };
   },
 };
@@ -56,7 +59,7 @@ async function wait(
   queues: NameQueues,
   message: WaitForName,
 ): Promise<Result<WaitAnswer>> {
-  if (!residence.serves(message.key)) return { ok: false, refusal: residence.notHere() };
+  if (!residence.current.serves(message.key)) return { ok: false, refusal: residence.current.notHere() };
   const hold = store.holdOn(message.key.type, message.key.canonical);
   const isFirst = queues.isFirst(message);
   const state = queues.wait(message, hold !== undefined);

@@ -1,5 +1,5 @@
 import type { HookLists } from "../half.ts";
-import type { BucketKey, ShardWork } from "../messages.ts";
+import type { BucketKey, PingShard, ShardWork } from "../messages.ts";
 import type { ShardMetrics } from "../metrics/messages.ts";
 import type { HoldRow } from "./rows.ts";
 
@@ -17,10 +17,12 @@ export type KeptCursor = readonly [segment: number, type: number, canonical: str
 /** What capabilities do in a shard besides their methods. */
 export interface ShardHooks {
   /** Adds fields to what the cron is told. */
-  pinged?(): Partial<ShardWork>;
+  pinged?(message: PingShard): Partial<ShardWork>;
   metrics?(): Partial<ShardMetrics>;
   /** A hold of a cell is made or ends. Null: the claims of many cells come or go without holds. */
   touched?(cell: string | null): void;
+  /** A hold on the name is made or ends, in the same transaction. */
+  holdChanged?(key: BucketKey, isHeld: boolean): void;
   /** Committed destroys and replaces are about to end claims, in the same transaction. */
   claimsEnding?(holds: readonly HoldRow[], nowMs: number): void;
   /** A transfer is about to give up to `most` claims to its destination, in the same transaction. */
@@ -34,14 +36,23 @@ export interface ShardHooks {
   moved?(behind: KeptCursor, limit: number, hasMoved: (key: BucketKey) => boolean): KeptCursor | null;
   /** Whether rows were changed since the last call. Then the transaction gets a row of the log. */
   takeChanged?(): boolean;
-  /** Work that is due at a time. Infinity: there is none. */
-  alarm?: { dueMs(nowMs: number): number; run(): Promise<void> };
+  alarm?: ShardAlarm;
+}
+
+/** Work that the alarm of a shard does. */
+export interface ShardAlarm {
+  /** Names are unavailable until it is done, so it does not wait for the next sweep. */
+  readonly isUrgent?: true;
+  /** When it is due. Infinity: there is none. */
+  dueMs(nowMs: number): number;
+  run(): Promise<void>;
 }
 
 export const noShardHooks = (): HookLists<ShardHooks> => ({
   pinged: [],
   metrics: [],
   touched: [],
+  holdChanged: [],
   claimsEnding: [],
   claimsMoving: [],
   incomplete: [],

@@ -3,7 +3,6 @@ import { fanOut } from "../fan-out.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../../../common/limits.ts";
 import {
-  type BucketKey,
   type HeldKey,
   type HistoryPoint,
   type HoldState,
@@ -15,14 +14,16 @@ import type { Peers } from "../methods.ts";
 import type { Ports } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
 import { ok } from "../refusal.ts";
+import type { Slot } from "../slot.ts";
 import { sharedTraces, type Traces } from "../traces.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import type { History } from "../history.ts";
 import { endHolds, type EndedAs } from "./end-holds.ts";
 import { InquiryQueue, isRange, type AskedHold } from "./inquiry-queue.ts";
 import { rangeOf, type RangeHoldRow, type RangeHolds } from "../../capabilities/transfer/range-holds.ts";
+import type { Residence } from "./residence.ts";
 import type { ShardLog } from "./shard-log.ts";
-import { bucketText, executionKey, type ExecutionId, type HoldRow } from "./rows.ts";
+import { bucketText, executionKey, keyOf, type ExecutionId, type HoldRow } from "./rows.ts";
 import { MOVE_WEIGHT, type ShardTransfers } from "../../capabilities/transfer/shard.ts";
 import type { ShardStore } from "./store.ts";
 
@@ -59,7 +60,7 @@ interface Needs {
   readonly placementGuard: PlacementGuard;
   readonly commits: GroupCommit;
   readonly peers: Pick<Peers, "ledger">;
-  readonly residence: { serves(key: BucketKey): boolean };
+  readonly residence: Slot<Pick<Residence, "serves">>;
   readonly index: number;
 }
 
@@ -97,7 +98,7 @@ export class Inquirer {
   async inquire(asked: readonly AskedHold[], traces?: Traces): Promise<Map<string, Verdict>> {
     const verdicts = new Map<string, Verdict>(asked.map((hold) => [executionKey(hold), "unknown"]));
     // Other shards ask about what they serve. A range hold is of this shard.
-    const served = asked.filter((hold) => isRange(hold) || this.#part.residence.serves(keyOf(hold)));
+    const served = asked.filter((hold) => isRange(hold) || this.#part.residence.current.serves(keyOf(hold)));
     const byCell = Map.groupBy(served, ({ cell }) => cell);
     await fanOut([...byCell], this.#part.limits.fanOut, async ([cell, holds]) => {
       const answers = await this.#queue.ask(cell, holds, traces);
@@ -174,7 +175,7 @@ export class Inquirer {
       const bucket = bucketText(asked.bucket_type, asked.canonical);
       const hold = found.get(bucket);
       if (hold === undefined || executionKey(hold) !== executionKey(asked)) continue;
-      if (!this.#part.residence.serves(keyOf(hold))) continue;
+      if (!this.#part.residence.current.serves(keyOf(hold))) continue;
       const as = endedAs(verdicts.get(executionKey(hold)));
       if (as === undefined) continue;
       found.delete(bucket);
@@ -200,7 +201,7 @@ export class Inquirer {
     const executions = new Set(granted.map(executionKey));
     await this.#part.commits.submit("clear", () => {
       for (const hold of this.#part.store.holdsOn(granted.map(keyOf)).values())
-        if (this.#part.residence.serves(keyOf(hold)) && executions.has(executionKey(hold)))
+        if (this.#part.residence.current.serves(keyOf(hold)) && executions.has(executionKey(hold)))
           this.#part.log.changes.noteGranted(hold);
     });
   }
@@ -212,5 +213,3 @@ const clearWeight = (hold: AskedHold): number => (isRange(hold) ? MOVE_WEIGHT : 
 /** Undefined: the execution is not over, or it is not known. */
 const endedAs = (verdict: Verdict | undefined): EndedAs | undefined =>
   verdict === "committed" || verdict === "rolled_back" || verdict === "gone" ? verdict : undefined;
-
-const keyOf = ({ bucket_type: type, canonical }: HoldRow): BucketKey => ({ type, canonical });

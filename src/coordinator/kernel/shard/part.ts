@@ -6,15 +6,12 @@ import { Tables } from "../tables.ts";
 import { Histogram } from "../metrics/histogram.ts";
 import { ShardCounters } from "../metrics/shard-counters.ts";
 import type { Ports } from "../ports.ts";
-import { Residence } from "../../capabilities/growth/residence.ts";
 import { type LedgerCalls, type Peers } from "../methods.ts";
+import { shardsOf } from "../placement.ts";
 import { PlacementGuard } from "../placement-guard.ts";
 import { History } from "../history.ts";
-import { GrowthSource } from "../../capabilities/growth/source.ts";
-import { GrowthTarget } from "../../capabilities/growth/target.ts";
 import { Inquirer } from "./inquirer.ts";
 import { ShardReconciler } from "../../capabilities/loss/shard.ts";
-import { MovedNames } from "../../capabilities/growth/moved-names.ts";
 import { RangeHolds } from "../../capabilities/transfer/range-holds.ts";
 import { ShardLog } from "./shard-log.ts";
 import { ReadQueue } from "./read-queue.ts";
@@ -27,6 +24,7 @@ import { Sweeper } from "./sweeper.ts";
 import { noShardHooks } from "./hooks.ts";
 import { Slot } from "../slot.ts";
 import { noQueues, type Queues } from "./queues.ts";
+import { allHere, type Residence } from "./residence.ts";
 
 /**
  * A shard works for all cells, so its transactions are short: 1,000 rows take about 25 ms. A lease with more
@@ -62,10 +60,8 @@ export function makePart(
   const isFull = (): boolean => ports.sql.sizeBytes() > limits.shardBytes;
   const audit = new Slot<AuditTrail>(noAuditTrail);
   const queues = new Slot<Queues>(noQueues);
-  const store = new ShardStore(ports.sql, log, hooks, touch, (key, isHeld) => {
-    queues.current.holdChanged(key, isHeld);
-    source.changed(key);
-  });
+  const residence = new Slot<Residence>(allHere(ports.sql));
+  const store = new ShardStore(ports.sql, log, hooks, touch);
   const reads = new ReadQueue(ports.clock, limits);
   const ranges = new RangeHolds(ports.sql, touch);
   const scopes = new ScopeStore(ports.sql, log.held);
@@ -87,11 +83,13 @@ export function makePart(
   const history = new History(ports, `shard ${index}`, log.position);
   const placementGuard = new PlacementGuard(ports, limits, peers, {
     firstUse: () => sweeper.start(),
-    change: (confirmed, adopt) => residence.changePlacement(confirmed, adopt),
+    change: (confirmed, adopt) =>
+      // There may be no such shard.
+      index < shardsOf(confirmed.placement) ? residence.current.changePlacement(confirmed, adopt) : undefined,
   });
   /** Writes the log row of a transaction that changed something. */
   const logTransaction = (): void => {
-    const changed = [store, ranges, target].map((part) => part.takeChanged());
+    const changed = [store, ranges].map((part) => part.takeChanged());
     const hasChanged = [...changed, ...hooks.takeChanged.map((take) => take())].includes(true);
     if (!hasChanged && !log.hasJumped && !log.held.hasChanged && log.changes.isEmpty) return log.discard();
     history.raise();
@@ -102,11 +100,10 @@ export function makePart(
     queues.current.committed();
   };
   const commits = new GroupCommit(ports, history, logTransaction, durable, MAX_TRANSACTION_ROWS);
-  const names = new MovedNames(ports.sql, log);
   const working = {
     ...stored,
-    names,
     queues,
+    residence,
     reads,
     transfers,
     claimReads,
@@ -114,20 +111,12 @@ export function makePart(
     placementGuard,
     commits,
   };
-  const source: GrowthSource = new GrowthSource(working);
-  const target: GrowthTarget = new GrowthTarget(working);
-  const residence: Residence = new Residence({
-    ...working,
-    source,
-    target,
-    armAlarm: () => sweeper.arm(),
-  });
   const ledger = (cell: string): LedgerCalls => {
     counters.add("inquiries");
     return peers.ledger(cell);
   };
-  const inquirer = new Inquirer({ ...working, residence, peers: { ledger } });
-  const part = { ...working, source, target, residence, inquirer };
+  const inquirer = new Inquirer({ ...working, peers: { ledger } });
+  const part = { ...working, inquirer };
   const reader = new ShardReader(part);
   const sweeper: Sweeper = new Sweeper(part);
   const reconciler = new ShardReconciler(part);

@@ -11,8 +11,6 @@ export interface Queues {
   isAwaited(key: BucketKey): boolean;
   /** Sends away the begins that wait for names which other shards have now. */
   sendAway(hasMoved: (key: BucketKey) => boolean): void;
-  /** Called in the transaction that makes or ends a hold on the name. */
-  holdChanged(key: BucketKey, isHeld: boolean): void;
   /** Called in the transaction that carries out a prepare. */
   prepared(request: Prepare, isGranted: boolean): void;
   /** Called when a transaction is durable. */
@@ -24,7 +22,6 @@ export const noQueues: Queues = {
   firstBefore: () => undefined,
   isAwaited: () => false,
   sendAway: () => {},
-  holdChanged: () => {},
   prepared: () => {},
   committed: () => {},
 };

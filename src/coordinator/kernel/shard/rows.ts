@@ -1,4 +1,4 @@
-import type { Holder, OpKind } from "../messages.ts";
+import type { BucketKey, Holder, OpKind } from "../messages.ts";
 import { column, table, type RowOf } from "../table.ts";
 
 /** Permanent ownership, one row per bucket: the primary key makes a name unique. */
@@ -99,6 +99,8 @@ export function executionKey(execution: ExecutionId | HoldRow): string {
 /** Identifies an execution among those that this shard has. Epochs of other shards may be the same. */
 export const epochText = ({ epoch, granted_by = null }: Pick<ExecutionId, "epoch" | "granted_by">): string =>
   granted_by === null ? String(epoch) : `${granted_by}.${epoch}`;
+
+export const keyOf = ({ bucket_type: type, canonical }: HoldRow): BucketKey => ({ type, canonical });
 
 /** Returns a key that identifies a bucket. */
 export const bucketText = (type: number, canonical: string): string => `${type} ${canonical}`;

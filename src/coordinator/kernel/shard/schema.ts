@@ -1,7 +1,6 @@
 import { INCARNATION_TABLE } from "../history.ts";
 import type { Steps } from "../tables.ts";
 import { claimTable } from "./rows.ts";
-import { MOVED_NAME_TABLE } from "../../capabilities/growth/moved-names.ts";
 import { RANGE_HOLD_TABLE } from "../../capabilities/transfer/range-holds.ts";
 import { LOG_TABLE } from "./shard-log.ts";
 
@@ -15,7 +14,6 @@ export const shardSchema: Steps = [
     // The claims of one scope of a cell. It has no entry for a claim without a scope.
     `CREATE INDEX claim_by_scope ON claim (cell, scope, bucket_type, canonical) WHERE scope IS NOT NULL`,
     RANGE_HOLD_TABLE,
-    MOVED_NAME_TABLE,
     INCARNATION_TABLE,
     LOG_TABLE,
   ],

@@ -34,7 +34,7 @@ import { holdPage } from "../../capabilities/loss/hold-page.ts";
 import { Preparation } from "./prepare.ts";
 import { nameOf } from "./hold-entries.ts";
 import { readClaims } from "./read-claims.ts";
-import type { ExecutionId, HoldRow } from "./rows.ts";
+import { keyOf, type ExecutionId, type HoldRow } from "./rows.ts";
 import { MOVE_WEIGHT, PRECOMMIT_WEIGHT } from "../../capabilities/transfer/shard.ts";
 import { makePart, readLog, type ShardPart } from "./part.ts";
 import { addHalves, withFields, type Halves } from "../half.ts";
@@ -136,7 +136,8 @@ export class Shard {
   }
 
   async #carryOut<T>({ level }: Method<Envelope, unknown>, work: Work<T>): Promise<Result<T>> {
-    const { residence, ports } = this.#part;
+    const { ports } = this.#part;
+    const residence = this.#part.residence.current;
     if (level === "peer") return work();
     // Reads of all names of a cell or of this shard need exactly those that it serves (G8).
     const isHere = level !== "whole" || residence.isWhole;
@@ -151,17 +152,12 @@ export interface Shard extends ShardCalls {}
 
 /** What carries out the methods of a shard, after their checks. */
 function handlersOf(part: ShardPart): Handlers<typeof shardMethods> {
-  const { residence } = part;
   return {
     exchange: (message) => exchange(part, message),
     settle: (message) => settle(part, message),
     lookup: (message) => lookup(part, message),
     planTransfer: (message) => readClaims(part, message.from, message, () => planTransfer(part, message)),
     ping: (message) => ok(ping(part, message)),
-    growStep: (message) => residence.growStep(message),
-    /** Returns how far this shard is with a growth. */
-    growthProgress: () => ok(part.source.progress),
-    receive: (message) => residence.receive(message),
 
     // The methods below are also served by a shard that has gone back in time.
 
@@ -189,13 +185,15 @@ function handlersOf(part: ShardPart): Handlers<typeof shardMethods> {
     reconcile: async (message) => {
       const reply = await part.reconciler.reconcile(message);
       // A shard that was lost had no alarm, and has handed nothing over.
-      residence.handOver();
+      part.residence.current.handOver();
       return reply;
     },
     /** Ends the reconciliation, once every cell has verified, and removed cells have no names (H6, X4). */
     finishReconciliation: (message) =>
       // Until a source has stopped to serve its names, others may get them there (G5).
-      part.target.isWhole ? part.reconciler.finish(message) : { ok: false, refusal: residence.notHere() },
+      part.residence.current.awaitsNames
+        ? { ok: false, refusal: part.residence.current.notHere() }
+        : part.reconciler.finish(message),
     listHolds: (message) => listHolds(part, message),
   };
 }
@@ -277,7 +275,8 @@ function movingOf(part: ShardPart, { decisions }: Exchange): string[] {
 }
 
 function carryOut(part: ShardPart, message: Exchange): CarriedOut {
-  const { placementGuard, log, source, ranges, queues, sweeper } = part;
+  const { placementGuard, log, ranges, queues, sweeper } = part;
+  const residence = part.residence.current;
   const { cell, point, confirmed, decisions, prepares } = message;
   // The placement may have changed while the message waited for its transaction (M1, G3).
   if (placementGuard.refuseOutdated(message) !== undefined) return { prepares: [], unapplied: [] };
@@ -285,16 +284,16 @@ function carryOut(part: ShardPart, message: Exchange): CarriedOut {
   if (!log.note(cell, point, confirmed)) return { isUnchecked: true, prepares: [], unapplied: [] };
   const missing = decide(part, decisions, now);
   // A decision stays unapplied until its names that may be handed over are here (G5).
-  const waiting = decisions.filter((decision) => !part.residence.hasAllOf(decision));
-  if (waiting.length > 0) part.residence.wakeSources();
+  const waiting = decisions.filter((decision) => !residence.hasAllOf(decision));
+  if (waiting.length > 0) residence.askForNames();
   // Names whose claims are lost look free, and only their owners' verification may take them (H6).
   const refusal = part.history.reconcilingRefusal;
   const full = prepares.length > 0 ? fullRefusal(part) : undefined;
-  const unserved = new Set(prepares.filter(({ ops }) => !part.residence.servesAll(ops)));
+  const unserved = new Set(prepares.filter(({ ops }) => !ops.every((op) => residence.serves(op))));
   const preparation = new Preparation(part, now, prepares);
   const answers = prepares.map((request) => {
-    if (unserved.has(request)) return { granted: false as const, refusal: part.residence.notHere() };
-    if (request.transfer !== undefined && (source.isRunning || !part.residence.isWhole))
+    if (unserved.has(request)) return { granted: false as const, refusal: residence.notHere() };
+    if (request.transfer !== undefined && residence.isChanging)
       return { granted: false as const, refusal: growing };
     if (refusal !== undefined && request.isVerification !== true) return { granted: false as const, refusal };
     if (full !== undefined && request.ops.some(({ kind }) => kind !== "destroy"))
@@ -309,8 +308,8 @@ function carryOut(part: ShardPart, message: Exchange): CarriedOut {
   for (const [index, request] of prepares.entries())
     queues.current.prepared(request, answers[index]?.granted ?? false);
   // Refused prepares also arm the alarm: they met a hold, and its alarm may have been lost (M3).
-  // A growth may have waited for the range hold that has ended.
-  if (prepares.length > 0 || ranges.hasCut || source.hasWork) sweeper.arm();
+  // Urgent work may have waited for a hold that has ended.
+  if (prepares.length > 0 || ranges.hasCut || sweeper.isUrgent(now)) sweeper.arm();
   return { prepares: answers, unapplied: [...waiting.map(({ lease }) => lease), ...missing] };
 }
 
@@ -350,6 +349,7 @@ function holdsRefusal(part: ShardPart, { cell, ops }: Prepare, made: number): Re
  */
 function decide(part: ShardPart, decisions: readonly Decision[], now: number): string[] {
   const missing: string[] = [];
+  const { isWhole } = part.residence.current;
   const ended = new Map<string, { hold: HoldRow; as: EndedAs }>();
   for (const decision of decisions) {
     const range = decision.transfer && part.ranges.on(decision.transfer);
@@ -361,10 +361,10 @@ function decide(part: ShardPart, decisions: readonly Decision[], now: number): s
     }
     if (isHeld) part.transfers.end(range, endedAs(decision), now);
     for (const hold of part.store.holdsOf(decision))
-      if (decides(decision, hold) && part.residence.servesHold(hold))
+      if (decides(decision, hold) && (isWhole || part.residence.current.serves(keyOf(hold))))
         ended.set(nameOf(hold), { hold, as: endedAs(decision) });
   }
-  endHolds(part.store, part.log, [...ended.values()], !part.residence.isWhole, now);
+  endHolds(part.store, part.log, [...ended.values()], !isWhole, now);
   return missing;
 }
 
@@ -373,11 +373,12 @@ function decide(part: ShardPart, decisions: readonly Decision[], now: number): s
  */
 async function settle(part: ShardPart, message: Settle): Promise<Result<SettleAnswer>> {
   // A name that gets here during the wait was not read (G5).
-  const wasHere = message.keys.map((key) => part.residence.serves(key));
+  const residence = part.residence.current;
+  const wasHere = message.keys.map((key) => residence.serves(key));
   const settled = await part.inquirer.settle(message.keys, message.traces);
   const states = settled.map((state, index): HoldState => {
     const key = message.keys[index];
-    return key === undefined || (wasHere[index] === true && part.residence.serves(key)) ? state : "unknown";
+    return key === undefined || (wasHere[index] === true && residence.serves(key)) ? state : "unknown";
   });
   const isAwaited = (index: number): boolean => {
     const key = message.keys[index];
@@ -392,12 +393,13 @@ async function settle(part: ShardPart, message: Settle): Promise<Result<SettleAn
 async function lookup(part: ShardPart, message: LookupRequest): Promise<Result<LookupAnswer>> {
   const { position } = part.log;
   // A name that gets here during the wait has rows that were read too early (R2, G5).
-  const wasHere = message.keys.map((key) => part.residence.serves(key));
+  const residence = part.residence.current;
+  const wasHere = message.keys.map((key) => residence.serves(key));
   const answers = await part.reader.lookup(message.keys, message.traces);
   // A claim that is not there may be lost (R2, H6).
   const isReconciling = part.history.state === "reconciling";
-  const isHere = message.keys.map((key, index) => wasHere[index] === true && part.residence.serves(key));
-  if (isHere.includes(false)) part.residence.wakeSources();
+  const isHere = message.keys.map((key, index) => wasHere[index] === true && residence.serves(key));
+  if (isHere.includes(false)) residence.askForNames();
   return ok({
     found: answers.map(({ found }, index) =>
       isHere[index] === false ? NOT_KNOWN : isReconciling ? neverNone(found) : found,
@@ -419,16 +421,15 @@ function planTransfer(part: ShardPart, message: PlanTransfer): Promise<Result<Tr
  * Called by the readiness check and by the cron. Confirms the placement, reads the disk, and sets the alarm
  * again if it was lost (M3), or if a capability has work that is due.
  */
-function ping(part: ShardPart, { newShard }: PingShard): ShardWork {
+function ping(part: ShardPart, message: PingShard): ShardWork {
   part.sweeper.arm();
-  if (!part.target.isWhole) part.residence.wakeSources();
-  const handedOver = newShard === undefined ? undefined : part.source.handedOverTo(newShard);
-  return withFields<ShardWork>(handedOver === undefined ? {} : { handedOver }, part.hooks.pinged);
+  return withFields<ShardWork, [PingShard]>({}, part.hooks.pinged, message);
 }
 
 /** Returns a page of a cell's holds, for a ledger that has lost leases (H7). */
 async function listHolds(part: ShardPart, message: ListHolds): Promise<Result<HoldPage>> {
-  if (!part.residence.isWhole) return { ok: false, refusal: part.residence.notHere() };
+  const residence = part.residence.current;
+  if (!residence.isWhole) return { ok: false, refusal: residence.notHere() };
   const page = holdPage(part.log.held, part.ranges, message);
   await part.ports.sql.flush();
   return ok({ ...page, point: pointOf(part), seen: part.log.ledgerPoint(message.cell) ?? null });

@@ -73,27 +73,21 @@ const DELETE_CLAIMS = new ManyRows(
 export class ShardStore {
   readonly #sql: Sql;
   readonly #log: Pick<ShardLog, "held" | "nextEpoch">;
-  readonly #hooks: Pick<HookLists<ShardHooks>, "claimsEnding">;
+  readonly #hooks: Pick<HookLists<ShardHooks>, "claimsEnding" | "holdChanged">;
   readonly #onChange: (cell: string) => void;
-  readonly #onHold: (key: BucketKey, isHeld: boolean) => void;
   #hasChanged = false;
 
-  /**
-   * @param onChange is called with the cell of each hold that is made or ends
-   * @param onHold is called with the key of each hold that is made (true) or ends (false)
-   */
+  /** @param onChange is called with the cell of each hold that is made or ends */
   constructor(
     sql: Sql,
     log: Pick<ShardLog, "held" | "nextEpoch">,
-    hooks: Pick<HookLists<ShardHooks>, "claimsEnding">,
+    hooks: Pick<HookLists<ShardHooks>, "claimsEnding" | "holdChanged">,
     onChange: (cell: string) => void = () => {},
-    onHold: (key: BucketKey, isHeld: boolean) => void = () => {},
   ) {
     this.#sql = sql;
     this.#log = log;
     this.#hooks = hooks;
     this.#onChange = onChange;
-    this.#onHold = onHold;
   }
 
   /** Returns whether claims or holds were changed since the last call. */
@@ -220,7 +214,7 @@ export class ShardStore {
     if (holds.length > 0) this.#hasChanged = true;
     for (const { cell, bucket_type: type, canonical } of holds) {
       this.#onChange(cell);
-      this.#onHold({ type, canonical }, isHeld);
+      for (const changed of this.#hooks.holdChanged) changed({ type, canonical }, isHeld);
     }
   }
 }

@@ -5,11 +5,10 @@ import type { Ports } from "../ports.ts";
 import { AlarmSchedule } from "../alarm-schedule.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import type { History } from "../history.ts";
-import type { GrowthSource } from "../../capabilities/growth/source.ts";
-import { WIPE_ROWS, type GrowthTarget } from "../../capabilities/growth/target.ts";
 import { FIRST_HOLD } from "./held-names.ts";
-import type { ShardHooks } from "./hooks.ts";
+import type { ShardAlarm, ShardHooks } from "./hooks.ts";
 import type { Inquirer } from "./inquirer.ts";
+import type { PlacementGuard } from "../placement-guard.ts";
 import type { RangeHolds } from "../../capabilities/transfer/range-holds.ts";
 import type { HoldRow } from "./rows.ts";
 import type { ShardLog } from "./shard-log.ts";
@@ -20,14 +19,6 @@ const PAGE_HOLDS = 500;
 
 /** The number of pages that one alarm reads. It stops earlier if it has asked about one page of holds. */
 const PAGES_PER_ALARM = 10;
-
-/** The transactions of one alarm that delete copies of an aborted growth (G1). */
-const COPY_DROPS_PER_ALARM = 10;
-
-/** The rows that one alarm sends to other shards (G7). Nobody serves them meanwhile. */
-const SENT_ROWS = 5_000;
-/** The rows that one alarm reads to delete those that have moved. Begins wait for it. */
-const DELETED_ROWS = 1_000;
 
 /** One pass over all holds. It takes several alarms if there are many holds. */
 interface Pass {
@@ -50,8 +41,7 @@ interface Needs {
   readonly hooks: Pick<HookLists<ShardHooks>, "alarm">;
   readonly history: Pick<History, "isLost">;
   readonly commits: GroupCommit;
-  readonly source: Pick<GrowthSource, "hasWork" | "work">;
-  readonly target: Pick<GrowthTarget, "hasOnlyCopies" | "hasCopiesToDrop" | "dropCopies">;
+  readonly placementGuard: Pick<PlacementGuard, "placement">;
 }
 
 /**
@@ -60,9 +50,8 @@ interface Needs {
  * the pause between two inquiries about it. When a hold is due follows from its age alone, so the sweeper
  * remembers nothing about single holds. A new instance inquires once more about each.
  *
- * The same alarm does the work of capabilities that is due, rewrites the claims of transfers (Y5), hands
- * names over after a cut (G7), and deletes the copies of an aborted growth (G1). A shard that has only copies
- * of holds inquires about none: their old shards do.
+ * The same alarm does the work of capabilities that is due, and rewrites the claims of transfers (Y5). A
+ * shard without a placement serves no names, so it inquires about no holds.
  */
 export class Sweeper {
   readonly #part: Needs;
@@ -92,22 +81,27 @@ export class Sweeper {
   arm(): void {
     if (this.#part.history.isLost) return;
     const now = this.#part.ports.clock.now();
-    if (this.#part.ranges.hasCut || this.#hasGrowthWork)
+    if (this.#part.ranges.hasCut || this.isUrgent(now))
       this.#alarm.setBy(now + this.#part.limits.sweepAfterMs / 4);
     if (this.#hasHolds || this.#isWorkDue(now)) this.#alarm.setBy(now + this.#part.limits.sweepAfterMs);
   }
 
   get #hasHolds(): boolean {
-    return !this.#part.target.hasOnlyCopies && (this.#part.ranges.size > 0 || this.#part.log.held.size > 0);
+    return this.#isServing && (this.#part.ranges.size > 0 || this.#part.log.held.size > 0);
   }
 
   /** Whether a capability has work to do. */
   #isWorkDue(nowMs: number): boolean {
-    return this.#part.hooks.alarm.some((alarm) => alarm.dueMs(nowMs) <= nowMs);
+    return this.#part.hooks.alarm.some((alarm) => isDue(alarm, nowMs));
   }
 
-  get #hasGrowthWork(): boolean {
-    return this.#part.source.hasWork || this.#part.target.hasCopiesToDrop;
+  /** Whether a capability has work that does not wait for the next sweep. */
+  isUrgent(nowMs: number): boolean {
+    return this.#part.hooks.alarm.some((alarm) => alarm.isUrgent && isDue(alarm, nowMs));
+  }
+
+  get #isServing(): boolean {
+    return this.#part.placementGuard.placement !== undefined;
   }
 
   async run(): Promise<void> {
@@ -116,22 +110,15 @@ export class Sweeper {
     let nextMs = -Infinity;
     try {
       await this.#part.transfers.moveDue(this.#part.commits);
-      if (!this.#part.target.hasOnlyCopies) nextMs = await this.#sweep();
+      if (this.#isServing) nextMs = await this.#sweep();
       for (const alarm of this.#part.hooks.alarm) await alarm.run();
-      await this.#dropCopies();
-      if (this.#part.source.hasWork) await this.#part.source.work(SENT_ROWS, { mostDeleted: DELETED_ROWS });
     } finally {
       const now = this.#part.ports.clock.now();
       const soonest = now + this.#part.limits.sweepAfterMs / 4;
       const latest = now + this.#part.limits.maxBackoffMs;
       if (this.#hasHolds) this.#alarm.setBy(Math.max(soonest, Math.min(nextMs, latest)));
-      if (this.#part.ranges.hasCut || this.#isWorkDue(now) || this.#hasGrowthWork) this.#alarm.setBy(soonest);
+      if (this.#part.ranges.hasCut || this.#isWorkDue(now)) this.#alarm.setBy(soonest);
     }
-  }
-
-  async #dropCopies(): Promise<void> {
-    for (let left = COPY_DROPS_PER_ALARM; left > 0 && this.#part.target.hasCopiesToDrop; left -= 1)
-      await this.#part.commits.submit("clean", () => this.#part.target.dropCopies(), { weight: WIPE_ROWS });
   }
 
   /** Reads the next pages of holds. Returns when the next sweep is due; that is at once if pages are left. */
@@ -203,3 +190,5 @@ export class Sweeper {
     return due;
   }
 }
+
+const isDue = (alarm: ShardAlarm, nowMs: number): boolean => alarm.dueMs(nowMs) <= nowMs;
