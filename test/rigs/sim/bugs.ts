@@ -631,7 +631,7 @@ export const bugs: Record<string, Bug> = {
   "the change feed tells no grants": one(
     "F2",
     ["I44"],
-    "src/coordinator/kernel/shard/logged-changes.ts",
+    "src/coordinator/capabilities/feed/logged-changes.ts",
     'this.isTold(hold) || fate === "moved" ? [] : ["granted"]',
     "[]",
   ),
@@ -652,7 +652,7 @@ export const bugs: Record<string, Bug> = {
   "a claim is released with the epoch of its destroy": one(
     "F2",
     ["I44"],
-    "src/coordinator/kernel/shard/logged-changes.ts",
+    "src/coordinator/capabilities/feed/logged-changes.ts",
     'claims.push(["released", claim.uuid, claim.epoch, detailsOf(claim)]);',
     'claims.push(["released", claim.uuid, epoch, detailsOf(claim)]);',
   ),

@@ -19,7 +19,7 @@ import {
   MAX_TEXT_LENGTH,
   withoutName,
   type LoggedChange,
-} from "./logged-changes.ts";
+} from "../../capabilities/feed/logged-changes.ts";
 import { bucketText } from "./rows.ts";
 
 /**

@@ -1,6 +1,6 @@
 import type { Change } from "../../../../src/coordinator/kernel/messages.ts";
 import type { Positions } from "../../../../src/users/router/positions.ts";
-import { loggedChanges, type LoggedChange } from "../../../../src/coordinator/kernel/shard/logged-changes.ts";
+import { loggedChanges, type LoggedChange } from "../../../../src/coordinator/capabilities/feed/logged-changes.ts";
 import type { ClaimRow, HoldRow } from "../../../../src/coordinator/kernel/shard/rows.ts";
 import { nameKey } from "../local.ts";
 import type { Part } from "../part.ts";

@@ -1,7 +1,7 @@
-import type { Change, ChangeEvent } from "../messages.ts";
-import { notNull } from "./record.ts";
-import { epochText, type ChangedClaimRow, type ExecutionId, type HoldRow } from "./rows.ts";
-import type { RangeHoldRow } from "../../capabilities/transfer/range-holds.ts";
+import type { Change, ChangeEvent } from "../../kernel/messages.ts";
+import { notNull } from "../../kernel/shard/record.ts";
+import { epochText, type ChangedClaimRow, type ExecutionId, type HoldRow } from "../../kernel/shard/rows.ts";
+import type { RangeHoldRow } from "../transfer/range-holds.ts";
 
 /**
  * What happened to the lease of an execution. `seen_granted`: only that its lease is granted. `moved`: it is
