@@ -466,8 +466,8 @@ const proofs: Record<string, Proof> = {
   ),
   "ChangeNotes.#noted": async () => {
     const c = await busyCluster();
-    const { changes } = privatePath(c.shard(0).object, "#part.log") as { changes: object };
-    return [sizeOf(changes, "#noted"), 0];
+    const notes = privatePath(c.shard(0).object, "#part.capabilities.feed.notes") as object;
+    return [sizeOf(notes, "#noted"), 0];
   },
   "ChangeNotes.#told": at(
     "test/coordinator/capabilities/feed/changes.test.ts",

@@ -2,12 +2,11 @@ import type * as z from "zod";
 import type { Principal } from "../auth/principal.ts";
 import type { Cell } from "../kernel/directory/messages.ts";
 import type { MintedKey } from "../capabilities/keys/messages.ts";
-import type { CellStatus, Change, ClaimRecord, Lease, Op, OpKind } from "../kernel/messages.ts";
+import type { CellStatus, ClaimRecord, Lease, Op, OpKind } from "../kernel/messages.ts";
 import type { Period } from "../capabilities/past-claims/messages.ts";
 import { idleMsOf } from "../kernel/ledger/idle-time.ts";
 import type { ReportedStatus, RunTimes } from "../capabilities/status/status.ts";
 import { Types, type TypeKind } from "../../common/types/types.ts";
-import type { change as changeSchema } from "../capabilities/feed/edge/routes.ts";
 import type { period as periodSchema } from "../capabilities/past-claims/edge/routes.ts";
 import type * as schemas from "./contract/schemas.ts";
 import type { StoredType } from "../capabilities/types/edge/types-copy.ts";
@@ -36,7 +35,7 @@ function nameOf(types: Types, kind: TypeKind, number: number): string {
   return entry.name;
 }
 
-const named = <T extends { type: number }>(types: Types, kind: TypeKind, { type, ...rest }: T) => ({
+export const named = <T extends { type: number }>(types: Types, kind: TypeKind, { type, ...rest }: T) => ({
   type: nameOf(types, kind, type),
   ...rest,
 });
@@ -115,7 +114,7 @@ function destroyOps(types: Types, ops: readonly Op[]): NonNullable<ApiLease["des
   );
 }
 
-const scopeOf = (scope: string | null | undefined): { scope?: string } =>
+export const scopeOf = (scope: string | null | undefined): { scope?: string } =>
   scope === null || scope === undefined ? {} : { scope };
 
 const epochOf = (epoch: number | undefined): { epoch?: number } => (epoch === undefined ? {} : { epoch });
@@ -166,29 +165,6 @@ export const toApiPeriod = (
   until: untilMs === null ? null : timeOf(untilMs),
   ended_by: endedBy && { lease_uuid: endedBy.lease, kind: endedBy.kind },
 });
-
-export function toApiChange(
-  types: Types,
-  shard: number,
-  { event, position, atMs, cell, lease, epoch, claim }: Change,
-): z.input<typeof changeSchema> {
-  const id = [event, shard, epoch, claim === undefined ? lease : claim.uuid].join(":");
-  const common = { id, event, shard, position, at: timeOf(atMs), cell_id: cell, lease_uuid: lease, epoch };
-  if (claim === undefined) return common;
-  if (claim.details === null) return { ...common, claim: { uuid: claim.uuid } };
-  const { type } = claim;
-  const { value, subject, source, scope } = claim.details;
-  return {
-    ...common,
-    claim: {
-      uuid: claim.uuid,
-      bucket: named(types, "bucket", { type, value }),
-      subject: named(types, "subject", subject),
-      source: named(types, "source", source),
-      ...scopeOf(scope),
-    },
-  };
-}
 
 /** `status` is undefined if the cell's ledger could not be reached. */
 export function toApiCell(

@@ -1,6 +1,6 @@
 import type { Growth } from "../../../src/coordinator/capabilities/growth/messages.ts";
 import type { ChangesPage } from "../../../src/coordinator/capabilities/feed/messages.ts";
-import type { Change } from "../../../src/coordinator/kernel/messages.ts";
+import type { Change } from "../../../src/coordinator/capabilities/feed/messages.ts";
 import { placementOf, shardOf } from "../../../src/coordinator/kernel/placement.ts";
 import { refused, type Result } from "../../../src/coordinator/kernel/refusal.ts";
 import {

@@ -1,5 +1,5 @@
-import type { ChangesPage, ChangesRequest } from "./messages.ts";
-import type { Change } from "../../kernel/messages.ts";
+import type { Change, ChangesPage, ChangesRequest } from "./messages.ts";
+import { loggedChanges } from "./logged-changes.ts";
 import type { ShardLog } from "../../kernel/shard/shard-log.ts";
 
 /** The number of log rows that are read at a time, because a few rows can fill a page. */
@@ -29,13 +29,13 @@ export function changesPage(
   let through = after;
   let visited = 0;
   for (let rows = 0; rows < PAGE_ROWS; rows += CHUNK_ROWS) {
-    const chunk = log.changesAfter(through, CHUNK_ROWS);
+    const chunk = log.textsAfter(through, CHUNK_ROWS);
     if (chunk === undefined) return undefined;
     for (const transaction of chunk) {
       // The rows up to there may have left the log without a change. The next page must not begin again.
       if (transaction.position > lastPosition)
         return { page: { after, through: lastPosition, changes, hasMore: true }, visited };
-      for (const { movedFrom, ...change } of transaction.changes) {
+      for (const { movedFrom, ...change } of loggedChanges(transaction)) {
         visited += 1;
         if (isWanted(change, movedFrom, filter)) changes.push(change);
       }

@@ -2,6 +2,7 @@ import type { Capability, ShardHalf } from "../../kernel/capability.ts";
 import { method, type Calls } from "../../kernel/method.ts";
 import { counting } from "../../kernel/serve.ts";
 import type { ChangesPage, ChangesRequest } from "./messages.ts";
+import { ChangeNotes } from "./logged-changes.ts";
 import { listChanges } from "./shard.ts";
 
 const methods = { listChanges: method<ChangesRequest, ChangesPage>("read") };
@@ -14,7 +15,10 @@ const shard: ShardHalf<typeof methods> = {
   methods,
   make: (part) => {
     let changeReads = 0;
+    const notes = new ChangeNotes();
+    part.log.notes.provide(notes);
     return {
+      parts: { notes },
       handlers: { listChanges: (request) => listChanges(part, request) },
       measures: { listChanges: counting(() => (changeReads += 1)) },
       hooks: { metrics: () => ({ changeReads }) },

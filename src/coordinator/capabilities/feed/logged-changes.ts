@@ -1,7 +1,8 @@
-import type { Change, ChangeEvent } from "../../kernel/messages.ts";
 import { notNull } from "../../kernel/shard/record.ts";
 import { epochText, type ChangedClaimRow, type ExecutionId, type HoldRow } from "../../kernel/shard/rows.ts";
-import type { RangeHoldRow } from "../transfer/range-holds.ts";
+import { MAX_TEXT_LENGTH, type LoggedText } from "../../kernel/shard/shard-log.ts";
+import type { Execution, TransactionNotes } from "../../kernel/shard/transaction-notes.ts";
+import type { Change, ChangeEvent } from "./messages.ts";
 
 /**
  * What happened to the lease of an execution. `seen_granted`: only that its lease is granted. `moved`: it is
@@ -43,23 +44,11 @@ export type LoggedChange = Change & { movedFrom?: string };
 /** The most executions that are remembered. If there are more, all are forgotten, and told once more. */
 const MAX_TOLD = 10_000;
 
-/**
- * The longest text of one row, in UTF-16 code units, so that a row has less than the 2 MB that the platform
- * allows. https://developers.cloudflare.com/durable-objects/platform/limits/#sql-storage-limits
- */
-export const MAX_TEXT_LENGTH = 500_000;
-
 /** The most claims of one entry of a text, which is always shorter than the text of a row may be. */
 const ENTRY_CLAIMS = 100;
 
-/** Identifies the execution that a row of the log is about. */
-type Execution = Pick<HoldRow, "cell" | "lease"> & Pick<ExecutionId, "epoch" | "granted_by">;
-
-/** The execution of a transfer, whose source is `from_cell`. */
-type TransferExecution = Execution & Pick<RangeHoldRow, "from_cell">;
-
 interface Noted {
-  hold: Execution | TransferExecution;
+  hold: Execution & { from_cell?: string };
   fate: Fate;
   /** Other holds of the execution may be left, because the ledger was asked about some of them only. */
   isPart: boolean;
@@ -67,7 +56,7 @@ interface Noted {
 }
 
 /** Collects what the current transaction changes, for the row of the log (F1). */
-export class ChangeNotes {
+export class ChangeNotes implements TransactionNotes {
   /** By `epochText`. */
   readonly #noted = new Map<string, Noted>();
   /** What this instance has written to the log of executions that still have holds, by `epochText`. */
@@ -77,31 +66,18 @@ export class ChangeNotes {
     return this.#noted.size === 0;
   }
 
-  /** Whether the grant of an execution is in the log already. */
   isTold(hold: Pick<ExecutionId, "epoch" | "granted_by">): boolean {
     return this.#told.has(epochText(hold));
   }
 
-  /** Notes that the lease of a hold is granted (F3). */
   noteGranted(hold: HoldRow): void {
     if (!this.isTold(hold)) this.#note(hold, "seen_granted");
   }
 
-  /**
-   * Notes that the lease of a hold, which was granted, is rolled back.
-   *
-   * @param isPart whether other holds of the execution may be left
-   */
   noteRolledBack(hold: HoldRow, isPart: boolean): void {
     this.#note(hold, "rolled_back", isPart);
   }
 
-  /**
-   * Notes that a hold was carried out.
-   *
-   * @param claim the claim that a destroy has ended, or that a replace has changed
-   * @param isPart whether other holds of the execution may be left
-   */
   noteCommitted(hold: HoldRow, claim: ChangedClaimRow | undefined, isPart: boolean): void {
     const { claims } = this.#note(hold, "committed", isPart);
     const { kind, uuid, epoch } = hold;
@@ -112,11 +88,12 @@ export class ChangeNotes {
     else claims.push(["released", claim.uuid, claim.epoch, detailsOf(claim)]);
   }
 
-  /** Notes that a transfer has given a claim to its destination (Y5). */
-  noteMoved(range: TransferExecution, claim: ChangedClaimRow): void {
+  noteMoved(range: Execution & { from_cell: string }, claim: ChangedClaimRow): void {
     const { claims } = this.#note(range, "moved");
     claims.push(["moved", claim.uuid, range.epoch, detailsOf(claim)]);
   }
+
+  readonly withoutName = withoutName;
 
   #note(hold: Noted["hold"], fate: Fate, isPart = true): Noted {
     const execution = epochText(hold);
@@ -128,7 +105,6 @@ export class ChangeNotes {
     return noted;
   }
 
-  /** Ends the collecting. Returns a text for each row: one, unless it would be too long, or none. */
   take(): string[] {
     const texts: string[] = [];
     let entries: string[] = [];
@@ -167,7 +143,7 @@ export class ChangeNotes {
     const events: LeaseEvent[] = this.isTold(hold) || fate === "moved" ? [] : ["granted"];
     if (fate !== "moved" && fate !== "seen_granted" && this.#told.get(epochText(hold)) !== "decided")
       events.push(fate);
-    const source = "from_cell" in hold ? ([hold.from_cell] as const) : ([] as const);
+    const source = hold.from_cell === undefined ? ([] as const) : ([hold.from_cell] as const);
     const entries: StoredExecution[] = [
       [cell, lease, epoch, events, claims.slice(0, ENTRY_CLAIMS), ...source],
     ];
@@ -189,7 +165,7 @@ const detailsOf = (row: HoldRow | ChangedClaimRow): StoredDetails => [
 ];
 
 /** Returns the changes of a row of the log: of each lease first its events, then its claims. */
-export function* loggedChanges(text: string, position: number, atMs: number): Generator<LoggedChange> {
+export function* loggedChanges({ text, position, atMs }: LoggedText): Generator<LoggedChange> {
   if (text === "") return;
   for (const [cell, lease, execution, events, claims, movedFrom] of JSON.parse(text) as StoredExecution[]) {
     const common = { position, atMs, cell, lease, ...(movedFrom === undefined ? {} : { movedFrom }) };
@@ -214,11 +190,7 @@ function readDetails(stored: StoredDetails | number): Omit<NonNullable<Change["c
   };
 }
 
-/**
- * Returns the text of a row without the details of a name, except for its claim with this epoch, which is the
- * current one (K5), and the number of changes that have lost theirs.
- */
-export function withoutName(
+function withoutName(
   text: string,
   { type, canonical }: { type: number; canonical: string },
   currentEpoch: number | undefined,

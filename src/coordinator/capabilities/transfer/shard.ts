@@ -170,7 +170,7 @@ export class ShardTransfers {
     if (this.#part.scopes.count(from, scope, 1) > 0) {
       for (const moving of this.#part.hooks.claimsMoving) moving(range, nowMs, MOVED_ROWS);
       const moved = this.#part.scopes.move(range, MOVED_ROWS);
-      for (const claim of moved) this.#part.log.changes.noteMoved(range, claim);
+      for (const claim of moved) this.#part.log.notes.current.noteMoved(range, claim);
       if (moved.length === MOVED_ROWS) return;
     }
     this.#part.ranges.delete(range);

@@ -6,8 +6,8 @@ import type { ShardStore } from "./store.ts";
 export type EndedAs = "committed" | "rolled_back" | "gone";
 
 /**
- * Ends holds: carries out those that are committed, drops the others, and notes for the change feed what
- * became of them (F1). Runs inside a transaction.
+ * Ends holds: carries out those that are committed, drops the others, and notes what became of them (F1).
+ * Runs inside a transaction.
  *
  * @param isPart whether other holds of their executions may be left
  */
@@ -20,10 +20,11 @@ export function endHolds(
 ): void {
   const committed = ended.flatMap(({ hold, as }) => (as === "committed" ? [hold] : []));
   const changed = store.apply(committed, nowMs);
+  const notes = log.notes.current;
   for (const { hold, as } of ended) {
-    if (as === "rolled_back") log.changes.noteRolledBack(hold, isPart);
+    if (as === "rolled_back") notes.noteRolledBack(hold, isPart);
     if (as === "committed")
-      log.changes.noteCommitted(hold, changed.get(bucketText(hold.bucket_type, hold.canonical)), isPart);
+      notes.noteCommitted(hold, changed.get(bucketText(hold.bucket_type, hold.canonical)), isPart);
   }
   store.deleteHolds(ended.map(({ hold }) => hold));
 }

@@ -195,14 +195,14 @@ export class Inquirer {
   /** Tells the change feed of leases that are granted, if it was not told before (F3). */
   async tellGranted(asked: readonly HoldRow[], verdicts: ReadonlyMap<string, Verdict>): Promise<void> {
     const granted = asked.filter(
-      (hold) => verdicts.get(executionKey(hold)) === "granted" && !this.#part.log.changes.isTold(hold),
+      (hold) => verdicts.get(executionKey(hold)) === "granted" && !this.#part.log.notes.current.isTold(hold),
     );
     if (granted.length === 0) return;
     const executions = new Set(granted.map(executionKey));
     await this.#part.commits.submit("clear", () => {
       for (const hold of this.#part.store.holdsOn(granted.map(keyOf)).values())
         if (this.#part.residence.current.serves(keyOf(hold)) && executions.has(executionKey(hold)))
-          this.#part.log.changes.noteGranted(hold);
+          this.#part.log.notes.current.noteGranted(hold);
     });
   }
 }

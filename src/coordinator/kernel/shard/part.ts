@@ -91,7 +91,8 @@ export function makePart(
   const logTransaction = (): void => {
     const changed = [store, ranges].map((part) => part.takeChanged());
     const hasChanged = [...changed, ...hooks.takeChanged.map((take) => take())].includes(true);
-    if (!hasChanged && !log.hasJumped && !log.held.hasChanged && log.changes.isEmpty) return log.discard();
+    if (!hasChanged && !log.hasJumped && !log.held.hasChanged && log.notes.current.isEmpty)
+      return log.discard();
     history.raise();
     log.append();
   };

@@ -13,20 +13,21 @@ import {
   type StoredEnd,
   type StoredEntry,
 } from "./hold-entries.ts";
-import {
-  ChangeNotes,
-  loggedChanges,
-  MAX_TEXT_LENGTH,
-  withoutName,
-  type LoggedChange,
-} from "../../capabilities/feed/logged-changes.ts";
+import { Slot } from "../slot.ts";
 import { bucketText } from "./rows.ts";
+import { noNotes, type TransactionNotes } from "./transaction-notes.ts";
+
+/**
+ * The longest text of one row, in UTF-16 code units, so that a row has less than the 2 MB that the platform
+ * allows. https://developers.cloudflare.com/durable-objects/platform/limits/#sql-storage-limits
+ */
+export const MAX_TEXT_LENGTH = 500_000;
 
 /**
  * One row per transaction that changed something, in a ring of `LOG_ROWS` slots. `held` has the hashes of the
  * keys that the transaction put on hold, one after the other (Q1). It is NULL if any key may have changed.
- * `changes` has what the change feed tells (F1). It is NULL once it was dropped to make room. `dropped` is
- * the position of the newest transaction whose changes were dropped or replaced until then.
+ * `changes` has what was noted of the transaction (F1). It is NULL once it was dropped to make room.
+ * `dropped` is the position of the newest transaction whose changes were dropped or replaced until then.
  *
  * `holds` has the entries of the holds that the transaction made, and those that were carried into its row.
  * `ended` has the holds that it ended (hold-entries.ts). NULL: none. `open_from` is the position of the
@@ -102,10 +103,11 @@ export interface LoggedHolds {
   keys: string[];
 }
 
-/** A transaction as the change feed tells it. */
-export interface LoggedTransaction {
+/** What was noted of a transaction. */
+export interface LoggedText {
   position: number;
-  changes: Iterable<LoggedChange>;
+  atMs: number;
+  text: string;
 }
 
 interface LogRow {
@@ -163,8 +165,8 @@ export class ShardLog {
   readonly #noted = new Map<string, HistoryPoint>();
   /** The hashes of the keys that the current transaction puts on hold. */
   #held: string[] = [];
-  /** What the current transaction changes, for the change feed. */
-  readonly changes = new ChangeNotes();
+  /** What the current transaction changes. */
+  readonly notes = new Slot<TransactionNotes>(noNotes);
   /** The names that the shard holds. */
   readonly held: HeldNames;
 
@@ -310,7 +312,7 @@ export class ShardLog {
    * Returns up to `limit` transactions after a position, oldest first. Undefined if the log does not have the
    * changes of all of them any more, or if a loss was accepted after the position (F4).
    */
-  changesAfter(position: number, limit: number): LoggedTransaction[] | undefined {
+  textsAfter(position: number, limit: number): LoggedText[] | undefined {
     return this.#rowsAfter(position, this.#droppedPosition, limit, (slot, end) =>
       this.#sql
         .all<{ position: number; at_ms: number; changes: string }>(
@@ -318,10 +320,7 @@ export class ShardLog {
           slot,
           end,
         )
-        .map((row) => ({
-          position: row.position,
-          changes: loggedChanges(row.changes, row.position, row.at_ms),
-        })),
+        .map((row) => ({ position: row.position, atMs: row.at_ms, text: row.changes })),
     );
   }
 
@@ -368,7 +367,7 @@ export class ShardLog {
   /** Returns what each row of the transaction has: first the changes, and then holds where there is room. */
   #rowTexts(): RowText[] {
     const { made, ends } = this.held.take();
-    const rows = this.changes.take().map(newRow);
+    const rows = this.notes.current.take().map(newRow);
     const rowFor = (text: string): RowText => {
       const last = rows.at(-1);
       const row = last !== undefined && last.length + text.length <= MAX_TEXT_LENGTH ? last : newRow("");
@@ -390,7 +389,7 @@ export class ShardLog {
     const changes = this.#hasLostChanges ? null : text;
     const slot = (this.#slot + 1) % this.#size;
     this.#position = Math.max(this.#position, this.#logged + 1);
-    // A row without changes takes nothing from the feed. Such rows are written for names that move (G9).
+    // A row without a text lacks nothing. Such rows are written for names that move (G9).
     if ((this.#sizes[slot] ?? 0) > 0) this.#noteDropped(slot);
     const ledgers: StoredPoints = {};
     for (const [cell, { incarnation, position }] of [...this.#onlyIn(slot), ...this.#noted])
@@ -517,7 +516,7 @@ export class ShardLog {
       );
       if (row === undefined) continue;
       const changes = row.changes === null || row.changes === "" ? undefined : row.changes;
-      const { text, erased } = withoutName(changes ?? "[]", key, currentEpoch);
+      const { text, erased } = this.notes.current.withoutName(changes ?? "[]", key, currentEpoch);
       count += erased;
       const { holds, ended, isSame } = this.#withoutEnded(row, bucketText(key.type, key.canonical));
       if (dryRun || (erased === 0 && isSame)) continue;

@@ -1,7 +1,9 @@
 /** What a shard tells the change feed: leases, and claims that begin and end, in order. */
 import { describe, expect, test } from "vitest";
 import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
-import type { Outcome, Change } from "../../../../src/coordinator/kernel/messages.ts";
+import type { Outcome } from "../../../../src/coordinator/kernel/messages.ts";
+import { ChangeNotes } from "../../../../src/coordinator/capabilities/feed/logged-changes.ts";
+import type { Change } from "../../../../src/coordinator/capabilities/feed/messages.ts";
 import type { ChangesPage } from "../../../../src/coordinator/capabilities/feed/messages.ts";
 import { migrate } from "../../../support/migrate.ts";
 import { changesPage } from "../../../../src/coordinator/capabilities/feed/changes-page.ts";
@@ -42,6 +44,12 @@ const value = <T>(reply: Result<T>): T => {
   if (!reply.ok) throw new Error(reply.refusal.detail);
   return reply.value;
 };
+
+function logOf(sql: NodeSql): ShardLog {
+  const log = new ShardLog(sql, { now: () => 1_000 });
+  log.notes.provide(new ChangeNotes());
+  return log;
+}
 
 const changes = async (c: Cluster, after = 0, filter = {}): Promise<Change[]> =>
   value(await read(c, after, filter)).changes;
@@ -285,13 +293,13 @@ describe("the log", () => {
   function newLog(): { sql: NodeSql; log: ShardLog } {
     const sql = new NodeSql();
     migrate(sql, shardSchema);
-    return { sql, log: new ShardLog(sql, { now: () => 1_000 }) };
+    return { sql, log: logOf(sql) };
   }
 
   const commit = ({ sql, log }: { sql: NodeSql; log: ShardLog }, ...names: string[]): void =>
     sql.transaction(["exchange"], () => {
       const epoch = log.nextEpoch();
-      for (const name of names) log.changes.noteCommitted(hold(epoch, name), undefined, false);
+      for (const name of names) log.notes.current.noteCommitted(hold(epoch, name), undefined, false);
       log.append();
     });
 
@@ -315,7 +323,7 @@ describe("the log", () => {
   test("[F4] a position whose changes are no longer in the ring is refused, later ones are told", () => {
     const store = newLog();
     for (let n = 0; n < LOG_ROWS + 100; n += 1) commit(store, `name-${n}`);
-    for (const log of [store.log, new ShardLog(store.sql, { now: () => 1_000 })]) {
+    for (const log of [store.log, logOf(store.sql)]) {
       expect(namesAfter(log, 99)).toBeUndefined();
       const names = namesAfter(log, 100);
       expect(names).toHaveLength(LOG_ROWS);
@@ -326,7 +334,7 @@ describe("the log", () => {
   test("[F4] [G9] tells all changes of a new shard that got its names in many transactions", () => {
     const store = newLog();
     const receive = (): void => store.sql.transaction(["receive"], () => store.log.append());
-    const both = (): ShardLog[] => [store.log, new ShardLog(store.sql, { now: () => 1_000 })];
+    const both = (): ShardLog[] => [store.log, logOf(store.sql)];
     for (let n = 0; n < LOG_ROWS + 100; n += 1) receive();
     for (const log of both()) expect(namesAfter(log, 0)).toEqual([]);
     commit(store, "first");
@@ -358,7 +366,7 @@ describe("the log", () => {
     const rows = dropped(store.sql);
     expect(rows).toBeGreaterThan(50);
     expect(rows).toBeLessThan(150);
-    for (const log of [store.log, new ShardLog(store.sql, { now: () => 1_000 })]) {
+    for (const log of [store.log, logOf(store.sql)]) {
       expect(namesAfter(log, rows - 1)).toBeUndefined();
       expect(namesAfter(log, rows)).toHaveLength((400 - rows) * 100);
       expect(log.holdsAfter(0, 1_000)).toHaveLength(400);
@@ -371,16 +379,16 @@ describe("the log", () => {
       const after = log.position;
       sql.transaction(["clear", "exchange"], () => {
         const of = hold(log.nextEpoch(), name);
-        log.changes.noteGranted(of);
+        log.notes.current.noteGranted(of);
         note(of);
         log.append();
       });
-      expect(log.changes.isTold({ epoch: log.position, granted_by: null })).toBe(false);
+      expect(log.notes.current.isTold({ epoch: log.position, granted_by: null })).toBe(false);
       return changesPage(log, after, everything)?.page.changes.map(({ event }) => event) ?? [];
     };
-    const committed = told("ada", (of) => log.changes.noteCommitted(of, undefined, false));
+    const committed = told("ada", (of) => log.notes.current.noteCommitted(of, undefined, false));
     expect(committed).toEqual(["granted", "committed", "claimed"]);
-    const rolledBack = told("grace", (of) => log.changes.noteRolledBack(of, false));
+    const rolledBack = told("grace", (of) => log.notes.current.noteRolledBack(of, false));
     expect(rolledBack).toEqual(["granted", "rolled_back"]);
   });
 
@@ -390,8 +398,8 @@ describe("the log", () => {
       const before = log.position;
       for (let epoch = first; epoch <= last; epoch += 1)
         sql.transaction(["clear"], () => {
-          log.changes.noteGranted(hold(epoch, "name"));
-          if (!log.changes.isEmpty) log.append();
+          log.notes.current.noteGranted(hold(epoch, "name"));
+          if (!log.notes.current.isEmpty) log.append();
         });
       return log.position - before;
     };
@@ -401,7 +409,7 @@ describe("the log", () => {
     expect(tell(1, 10_001)).toBe(10_001);
     // A grant that is told counts until the lease is decided.
     commit({ sql, log }, "name");
-    expect(log.changes.isTold({ epoch: log.position, granted_by: null })).toBe(false);
+    expect(log.notes.current.isTold({ epoch: log.position, granted_by: null })).toBe(false);
   });
 
   test("[F1] changes that are too long for one row are written to several, each once", () => {
@@ -415,7 +423,7 @@ describe("the log", () => {
     const events = changesPage(store.log, 0, everything)?.page.changes.map(({ event }) => event);
     expect(events?.filter((event) => event !== "claimed")).toEqual(["granted", "committed"]);
     commit(store, "later");
-    expect(namesAfter(new ShardLog(store.sql, { now: () => 1_000 }), 0)).toEqual([...names, "later"]);
+    expect(namesAfter(logOf(store.sql), 0)).toEqual([...names, "later"]);
   });
 });
 

@@ -18,6 +18,10 @@ import {
 import { executionKey, bucketOf, type HoldRow } from "../../../../src/coordinator/kernel/shard/rows.ts";
 import { shardSchema } from "../../../../src/coordinator/kernel/shard/schema.ts";
 import { ShardLog } from "../../../../src/coordinator/kernel/shard/shard-log.ts";
+import {
+  noNotes,
+  type TransactionNotes,
+} from "../../../../src/coordinator/kernel/shard/transaction-notes.ts";
 import { sourceOrder } from "../../../../src/common/source-order.ts";
 import { DESTROY, HOLDS } from "../../../support/holds.ts";
 import { NodeSql } from "../../../support/node-sql.ts";
@@ -60,6 +64,24 @@ function holdOf(epoch: number, name: string, details: Details = {}): HoldRow {
         source_order: sourceOrder(id),
         scope,
       };
+}
+
+/** Notes the names that are committed. */
+function notedNames(): TransactionNotes {
+  const noted: string[] = [];
+  return {
+    ...noNotes,
+    get isEmpty() {
+      return noted.length === 0;
+    },
+    noteCommitted: ({ canonical }) => noted.push(canonical),
+    take: () => (noted.length === 0 ? [] : [JSON.stringify(noted.splice(0))]),
+    withoutName: (text, { canonical }) => {
+      const names = JSON.parse(text) as string[];
+      const left = names.filter((name) => name !== canonical);
+      return { text: JSON.stringify(left), erased: names.length - left.length };
+    },
+  };
 }
 
 /** What the holds of a shard must be. Each item has some holds of one execution, in the order of scans. */
@@ -500,6 +522,7 @@ describe("the erasure of a name", () => {
   test.each(["1 ada", '1 q"uo\te é'])("[K5] leaves no trace of its ended holds: %s", (name) => {
     const small = new SmallLog(32);
     const { log } = small;
+    log.notes.provide(notedNames());
     const own = bucketOf(name).canonical;
     const traces = (): number =>
       small.texts.filter((text) => text.includes(JSON.stringify(own).slice(1, -1))).length;
@@ -508,7 +531,7 @@ describe("the erasure of a name", () => {
     small.transact(() => {
       const hold = log.held.on(name);
       if (hold === undefined) throw new Error("the name is not held");
-      log.changes.noteCommitted(hold, undefined, true);
+      log.notes.current.noteCommitted(hold, undefined, true);
       small.end([name]);
     });
     small.transact(() => small.grant([name]));

@@ -1,6 +1,9 @@
-import type { Change } from "../../../../src/coordinator/kernel/messages.ts";
+import type { Change } from "../../../../src/coordinator/capabilities/feed/messages.ts";
 import type { Positions } from "../../../../src/users/router/positions.ts";
-import { loggedChanges, type LoggedChange } from "../../../../src/coordinator/capabilities/feed/logged-changes.ts";
+import {
+  loggedChanges,
+  type LoggedChange,
+} from "../../../../src/coordinator/capabilities/feed/logged-changes.ts";
 import type { ClaimRow, HoldRow } from "../../../../src/coordinator/kernel/shard/rows.ts";
 import { nameKey } from "../local.ts";
 import type { Part } from "../part.ts";
@@ -193,7 +196,7 @@ export class ChangeWatch {
     );
     for (const { position, changes } of rows) {
       const open = new Set<string>();
-      for (const change of loggedChanges(changes ?? "", position, 0)) {
+      for (const change of loggedChanges({ text: changes ?? "", position, atMs: 0 })) {
         this.#apply(index, told, change, position);
         if (change.event === "granted") open.add(executionOf(change));
         if (isDecision(change)) open.delete(executionOf(change));

@@ -1,12 +1,14 @@
 import type * as z from "zod";
 import { keyExpired } from "../../../auth/verifier.ts";
-import type { HistoryPoint, Change } from "../../../kernel/messages.ts";
+import type { HistoryPoint } from "../../../kernel/messages.ts";
+import type { Change } from "../messages.ts";
 import type { ChangesPage } from "../messages.ts";
 import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 import { formatPositions, type Positions } from "../../../../users/router/positions.ts";
 import { wallClock } from "../../../runtime.ts";
 import { accessRefusal } from "../../../api/access-refusal.ts";
-import { storedTypes, toApiChange } from "../../../api/answers.ts";
+import { storedTypes } from "../../../api/answers.ts";
+import { toApiChange } from "./answers.ts";
 import { askParts } from "../../../isolate/ask-parts.ts";
 import { POLL_S, STREAM_S, type change } from "./routes.ts";
 import type { Call, Handlers } from "../../../api/handler.ts";

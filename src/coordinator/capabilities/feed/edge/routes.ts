@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { changeEvents } from "../../../kernel/messages.ts";
+import { changeEvents } from "../messages.ts";
 import { bucketType, cellId, nothing, pageSize, time, wholeNumber } from "../../../api/contract/fields.ts";
 import { positionsOf, positionsText } from "../../../api/contract/positions.ts";
 import { route, tooManyReads } from "../../../api/contract/route.ts";
