@@ -4,8 +4,7 @@ import type {
   GrowthProgress,
   GrowthStep,
 } from "../../src/coordinator/capabilities/growth/messages.ts";
-import type { LookupAnswer } from "../../src/coordinator/kernel/messages.ts";
-import { placementOf, shardOf, shardsOf } from "../../src/coordinator/kernel/placement.ts";
+import { placementOf, shardOf } from "../../src/coordinator/kernel/placement.ts";
 import { ok, type Result } from "../../src/coordinator/kernel/refusal.ts";
 import type { GrowthDriver } from "../../src/coordinator/capabilities/growth/edge/growth-driver.ts";
 import type { Cluster } from "./cluster.ts";
@@ -165,28 +164,6 @@ function namesWhere(count: number, fits: (shard: (shards: number) => number) => 
     if (fits((shards) => shardOf(type, canonical, shards))) found.push(name);
   }
   return found;
-}
-
-/** The shard that has a name with the placement that clients use. */
-export function shardNow(c: Cluster, name: string): number {
-  const { type, canonical } = keyOf("ROUTES", name);
-  return shardOf(type, canonical, shardsOf(c.envelope.placement));
-}
-
-/** Looks a name up. */
-export const lookup = (c: Cluster, name: string): Promise<Result<LookupAnswer>> =>
-  c.clock.runUntil(
-    c.shard(shardNow(c, name)).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", name)] }),
-  );
-
-/** Returns the owner of a name, or how it was found. */
-export async function ownerOf(c: Cluster, name: string): Promise<string> {
-  const reply = await lookup(c, name);
-  if (!reply.ok) return reply.refusal.reason ?? reply.refusal.code;
-  const [found] = reply.value.found;
-  return found?.kind === "record"
-    ? `${found.record.status} ${found.record.cell}`
-    : (found?.kind ?? "nothing");
 }
 
 /** All rows of claims or holds, with their shards. */

@@ -83,7 +83,7 @@ export interface Refusal {
   conflicts?: Conflict[];
   /** With `PLACEMENT_MISMATCH`: the placement of the object that refuses. */
   placement?: Placement;
-  /** True if another shard will serve the names in a moment, because the deployment grows (G5). */
+  /** True if another shard will serve the names in a moment (G5). */
   isMoving?: true;
 }
 

@@ -1,5 +1,6 @@
 /** Tests of the first use of an object and of later uses (P1, M2). */
 import { expect, test } from "vitest";
+import type { Confirmed } from "../../../src/coordinator/kernel/directory/messages.ts";
 import { refused } from "../../../src/coordinator/kernel/refusal.ts";
 import { placementOf } from "../../../src/coordinator/kernel/placement.ts";
 import { Cluster } from "../../support/cluster.ts";
@@ -54,7 +55,7 @@ test("[P1] [M1] the placement that was confirmed first stays, whatever the direc
   // A directory that lost its data confirms any placement, so the copies in the objects must not change.
   c.directory.object.confirm = async ({ placement }) => ({
     ok: true,
-    value: { placement, growth: null },
+    value: { placement } as Confirmed,
   });
   const both = [c.shard(0).object.ping(c.envelope), c.shard(0).object.ping(other)];
   expect(await c.clock.runUntil(Promise.all(both))).toMatchObject([
@@ -66,16 +67,16 @@ test("[P1] [M1] the placement that was confirmed first stays, whatever the direc
 });
 
 /** From now on, the directory has this number of shards. */
-function growDirectory(c: Cluster, shards: number): void {
+function changeDirectory(c: Cluster, shards: number): void {
   const placement = placementOf(shards);
-  c.directory.object.confirm = async () => ({ ok: true, value: { placement, growth: null } });
+  c.directory.object.confirm = async () => ({ ok: true, value: { placement } as Confirmed });
 }
 
 test("[G3] messages with a newer placement share one question to the directory", async () => {
   const c = await Cluster.start();
   const status = (placement: string) => c.ledger("1").object.status({ ...c.envelope, placement });
   expect(await c.clock.runUntil(status(placementOf(4)))).toMatchObject({ ok: true });
-  growDirectory(c, 6);
+  changeDirectory(c, 6);
   c.calls.length = 0;
   const calls = Promise.all(Array.from({ length: 5 }, () => status(placementOf(6))));
   expect((await c.clock.runUntil(calls)).map(({ ok }) => ok)).toEqual(Array(5).fill(true));

@@ -158,7 +158,6 @@ const shard: ShardHalf<typeof onShards> = {
 /** A deployment gets more shards while it runs (G1 to G10). */
 export const growth = {
   name: "growth",
-  isRequired: true,
   needs: ["operations", "transfer"],
   shard,
   directory,

@@ -39,6 +39,6 @@ const directory: DirectoryHalf<typeof onDirectory> = {
 export const loss = {
   name: "loss",
   isRequired: true,
-  needs: ["growth", "keys", "transfer"],
+  needs: ["keys", "transfer"],
   directory,
 } as const satisfies Capability;

@@ -17,16 +17,8 @@ import { no } from "../../../support/calls.ts";
 import { Cluster } from "../../../support/cluster.ts";
 import { begin, decide, own } from "../../../support/go-back.ts";
 import { beginRequest, keyOf, operator } from "../../../support/ops.ts";
-import {
-  Growing,
-  growthDriver,
-  lookup,
-  movingNames,
-  ownerOf,
-  rowsOn,
-  shardNow,
-  stayingNames,
-} from "../../../support/growing.ts";
+import { Growing, growthDriver, movingNames, rowsOn, stayingNames } from "../../../support/growing.ts";
+import { lookup, ownerOf, shardNow } from "../../../support/lookup.ts";
 
 const FROM = 2;
 const TO = 5;

@@ -5,7 +5,8 @@ import { prepareCut, stepGrowth } from "../../../../src/coordinator/capabilities
 import { no } from "../../../support/calls.ts";
 import { Cluster } from "../../../support/cluster.ts";
 import { begin, LOST, own, saveShard } from "../../../support/go-back.ts";
-import { Growing, growthDriver, movingNames, ownerOf, stayingNames } from "../../../support/growing.ts";
+import { Growing, growthDriver, movingNames, stayingNames } from "../../../support/growing.ts";
+import { ownerOf } from "../../../support/lookup.ts";
 import { keyOf, operator } from "../../../support/ops.ts";
 
 const FROM = 2;

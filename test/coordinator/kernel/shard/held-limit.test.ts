@@ -6,7 +6,7 @@ import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
 import { no } from "../../../support/calls.ts";
 import { Cluster } from "../../../support/cluster.ts";
 import { begin as beginAs, decide, own } from "../../../support/go-back.ts";
-import { Growing, movingNames, ownerOf, rowsOn } from "../../../support/growing.ts";
+import { ownerOf } from "../../../support/lookup.ts";
 import { beginRequest, decideRequest, type OpSpec } from "../../../support/ops.ts";
 
 const FULL = no("RESOURCE_EXHAUSTED", { reason: "SHARD_HOLDS_FULL", retryAfterMs: 1_000 });
@@ -161,20 +161,4 @@ test("[M6] above its limit, a shard starts, finds names, asks ledgers and decide
   ).toEqual(["a1", "a2", "b0"]);
   expect(sizes(c)).toBe(2);
   await granted(c, "2", ["b3", "b4"]);
-});
-
-test("[M6] [G4] names that move to a shard are held there above its limit", async () => {
-  const c = await start(40);
-  const growing = new Growing(c);
-  const names = movingNames(1, 2, 6);
-  const lease = await granted(c, "1", names);
-  lower(c, 4);
-  await growing.complete(2);
-  expect(rowsOn(c, "hold").filter(({ shard }) => shard === 1)).toHaveLength(names.length);
-  const [more = ""] = movingNames(1, 2, 7).slice(-1);
-  expect(await begin(c, "2", [more])).toEqual(FULL);
-  await decide(c, "1", lease, "COMMITTED");
-  await c.pass(1_000);
-  expect(sizes(c)).toBe(0);
-  await granted(c, "2", [more]);
 });
