@@ -1,4 +1,5 @@
-import type { DeclaredLoss, HistoryPoint, LostHistory, Operator, PartState, PartStatus } from "./messages.ts";
+import type { HistoryPoint, Operator } from "./messages.ts";
+import type { DeclaredLoss, LostHistory, PartState, PartStatus } from "../capabilities/loss/messages.ts";
 import { deleteMeta, readMeta, readMetaNumber, writeMeta } from "./meta.ts";
 import type { Ports, Sql } from "./ports.ts";
 import { refused, type Refusal } from "./refusal.ts";

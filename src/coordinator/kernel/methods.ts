@@ -30,17 +30,13 @@ export const ledgerMethods = {
   }),
   pull: method<messages.Pull, messages.PullAnswer>("peer", { sender: () => "the cron" }),
   maintain: method<messages.Maintain, messages.MaintainAnswer>("peer"),
-  seenShards: method<messages.Envelope, messages.ShardPoints>("peer"),
   status: method<messages.Envelope, messages.CellStatus>("peer"),
   leaseStates: method<messages.Envelope & { leases: string[] }, (messages.LeaseStatus | null)[]>("peer"),
   setState: method<messages.SetState, null>("peer"),
   approveRemoval: method<messages.ApproveRemoval, null>("peer"),
   removalStep: method<messages.RemovalStep, messages.RemovalProgress>("peer"),
   revoke: method<messages.RevokeCellKey, null>("peer"),
-  part: method<messages.Envelope, messages.PartStatus>("always"),
   metrics: method<messages.Envelope, metrics.LedgerMetrics>("always"),
-  reconcile: method<messages.ReconcileLedger, messages.LedgerReconciliation>("always"),
-  knowledge: peerMethod<messages.KnowledgeRequest, messages.Knowledge>("always"),
 };
 
 /** The sender of what a ledger tells shards. */
@@ -51,18 +47,13 @@ export const shardMethods = {
   settle: peerMethod<messages.Settle, messages.SettleAnswer>("peer"),
   lookup: method<messages.LookupRequest, messages.LookupAnswer>("read"),
   ping: method<messages.PingShard, messages.ShardWork>("peer"),
-  part: method<messages.Envelope, messages.PartStatus>("always"),
   metrics: method<messages.Envelope, metrics.ShardMetrics>("always"),
-  reconcile: method<messages.ReconcileShard, messages.ShardReconciliation>("always"),
-  finishReconciliation: method<messages.FinishShard, messages.PartStatus>("always"),
-  listHolds: peerMethod<messages.ListHolds, messages.HoldPage>("always"),
   planTransfer: method<transfers.PlanTransfer, transfers.TransferPlan>("whole"),
 };
 
 export const directoryMethods = {
   confirm: peerMethod<messages.Confirm, directory.Confirmed>("unplaced"),
   snapshot: method<directory.SnapshotRequest, directory.Snapshot>("read"),
-  part: method<messages.Envelope, messages.PartStatus>("always"),
   metrics: method<messages.Envelope, metrics.DirectoryMetrics>("always"),
 };
 

@@ -1,4 +1,4 @@
-import type { PartState } from "../../../src/coordinator/kernel/messages.ts";
+import type { PartState } from "../../../src/coordinator/capabilities/loss/messages.ts";
 import { read } from "./made-leases.ts";
 import type { Part } from "./part.ts";
 

@@ -1,6 +1,6 @@
 import type { AuditAction } from "../../../src/coordinator/capabilities/audit/audit.ts";
 import type { Result } from "../../../src/coordinator/kernel/refusal.ts";
-import type { ReconcileLedger } from "../../../src/coordinator/kernel/messages.ts";
+import type { ReconcileLedger } from "../../../src/coordinator/capabilities/loss/messages.ts";
 import { operator } from "../../support/ops.ts";
 import type { Cell } from "./cell.ts";
 import type { LocalRow, Name } from "./local.ts";

@@ -7,9 +7,9 @@ import type {
   Inquiry,
   LookupAnswer,
   Op,
-  PartStatus,
   PlacedLease,
 } from "../../../src/coordinator/kernel/messages.ts";
+import type { PartStatus } from "../../../src/coordinator/capabilities/loss/messages.ts";
 import type { Ledger } from "../../../src/coordinator/kernel/ledger/ledger.ts";
 import type { StoredTransfer } from "../../../src/coordinator/capabilities/transfer/ledger-store.ts";
 import type { RangeHoldRow } from "../../../src/coordinator/capabilities/transfer/range-holds.ts";

@@ -1,12 +1,23 @@
-import type { HeldOp, HeldRange, HoldPage, ListHolds } from "../../kernel/messages.ts";
-import { FIRST_HOLD, type HeldNames } from "../../kernel/shard/held-names.ts";
-import { countedIn, type RangeHoldRow, type RangeHolds } from "../transfer/range-holds.ts";
+import type { HeldOp, HeldRange, HoldPage, ListHolds } from "./messages.ts";
+import { ok, type Result } from "../../kernel/refusal.ts";
+import { FIRST_HOLD } from "../../kernel/shard/held-names.ts";
+import { countedIn, type RangeHoldRow } from "../transfer/range-holds.ts";
+import type { ShardPart } from "../../kernel/shard/part.ts";
 import type { HoldRow } from "../../kernel/shard/rows.ts";
 
+/** Returns a page of a cell's holds, for a ledger that has lost leases (H7). */
+export async function listHolds(part: ShardPart, message: ListHolds): Promise<Result<HoldPage>> {
+  const residence = part.residence.current;
+  if (!residence.isWhole) return { ok: false, refusal: residence.notHere() };
+  const page = holdPage(part, message);
+  await part.ports.sql.flush();
+  const point = part.history.point ?? null;
+  return ok({ ...page, point, seen: part.log.ledgerPoint(message.cell) ?? null });
+}
+
 /** Returns the next holds of one cell, at least `limit` of them if there are as many. */
-export function holdPage(
-  held: HeldNames,
-  ranges: RangeHolds,
+function holdPage(
+  { log: { held }, ranges }: ShardPart,
   { cell, after, limit }: ListHolds,
 ): Pick<HoldPage, "holds" | "ranges" | "next"> {
   const { entries, next } = held.after(after ?? FIRST_HOLD, limit, cell);

@@ -1,5 +1,6 @@
 import { TOLD_INCARNATIONS } from "../../kernel/history.ts";
-import type { HistoryPoint, Knowledge, KnowledgeRequest } from "../../kernel/messages.ts";
+import type { HistoryPoint } from "../../kernel/messages.ts";
+import type { Knowledge, KnowledgeRequest } from "./messages.ts";
 import type { LedgerStore } from "../../kernel/ledger/store.ts";
 
 /** The number of outcomes that are examined, newest first. A shard rarely goes back by more. */

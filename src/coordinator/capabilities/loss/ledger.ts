@@ -7,17 +7,19 @@ import {
   heldAs,
   type BeginRequest,
   type CellState,
+  type HistoryPoint,
+  type Op,
+  type RemovalEnd,
+} from "../../kernel/messages.ts";
+import {
   type HeldOp,
   type HeldRange,
-  type HistoryPoint,
   type HoldPage,
   type LedgerReconciliation,
   type ListHolds,
-  type Op,
   type RebuiltLeases,
   type ReconcileLedger,
-  type RemovalEnd,
-} from "../../kernel/messages.ts";
+} from "./messages.ts";
 import type { Peers } from "../../kernel/methods.ts";
 import type { PlacementGuard } from "../../kernel/placement-guard.ts";
 import { shardsOf } from "../../kernel/placement.ts";

@@ -6,17 +6,16 @@ import { abovePoints, POSITION_MARGIN, TOLD_INCARNATIONS, type History } from ".
 import type { HookLists } from "../../kernel/half.ts";
 import type { ShardHooks } from "../../kernel/shard/hooks.ts";
 import type { Limits } from "../../../common/limits.ts";
+import type { HistoryPoint, Operator } from "../../kernel/messages.ts";
 import type {
   FinishShard,
-  HistoryPoint,
   Knowledge,
   KnowledgeRequest,
-  Operator,
   PartState,
   PartStatus,
   ReconcileShard,
   ShardReconciliation,
-} from "../../kernel/messages.ts";
+} from "./messages.ts";
 import type { Peers } from "../../kernel/methods.ts";
 import type { Answer, Ports } from "../../kernel/ports.ts";
 import { ok, refused, type Refusal, type Result } from "../../kernel/refusal.ts";

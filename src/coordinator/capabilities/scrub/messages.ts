@@ -1,5 +1,5 @@
 import type { CanonicalRule } from "../../../common/canonical/rule.ts";
-import type { AttemptId, BucketKey, Envelope, HistoryPoint, PartState } from "../../kernel/messages.ts";
+import type { AttemptId, BucketKey, Envelope, HistoryPoint } from "../../kernel/messages.ts";
 import type { TransferRange } from "../transfer/range.ts";
 
 // Worker → shard and ledger: the scrub (Z1 to Z5)
@@ -85,7 +85,7 @@ export interface ScrubWork {
 }
 
 export interface ScrubStatus {
-  state: PartState;
+  state: "complete" | "lost" | "reconciling";
   /** Null: no pass is under way. */
   running: ScrubPass | null;
   /** The last pass that has ended. Null: none has. */

@@ -9,7 +9,6 @@ import { addHalves, withFields, type Halves } from "../half.ts";
 import type { Handlers, Method } from "../method.ts";
 import { directoryMethods } from "../methods.ts";
 import { defineServed, type Checked, type Work } from "../serve.ts";
-import { durable } from "../durable.ts";
 import { hasFewerShards, pointOfRows, refusalOf, refusePlacement } from "./checks.ts";
 import type { DirectoryMetrics } from "../metrics/messages.ts";
 import type { DirectoryHooks } from "./hooks.ts";
@@ -112,8 +111,6 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
       };
       return ok(withFields<Snapshot, [SnapshotRequest]>(own, part.hooks.snapshot, message));
     },
-    /** Returns what this directory knows of its own history. */
-    part: async () => durable(part, ok(part.history.status)),
     /** Returns counts for monitoring. It writes nothing. */
     metrics: () =>
       ok(

@@ -1,5 +1,6 @@
 import type { OperatorCall } from "../messages.ts";
-import type { DeclaredLoss, Envelope, HistoryPoint, PartStatus } from "../messages.ts";
+import type { Envelope, HistoryPoint } from "../messages.ts";
+import type { DeclaredLoss, PartStatus } from "../../capabilities/loss/messages.ts";
 import type { Placement } from "../placement.ts";
 
 // What the directory stores, and the messages to it.

@@ -32,7 +32,6 @@ import { ledgerMethods, type LedgerCalls, type Peers } from "../methods.ts";
 import { defineServed, type Checked, type Measures, type Work } from "../serve.ts";
 import { keyRefusal, leaseIdReused, rolledBack } from "./begins.ts";
 import { answerQuestion } from "./inquiry.ts";
-import { knowledgeOf } from "../../capabilities/loss/knowledge.ts";
 import { isRebuilt, replayRefusal } from "../../capabilities/loss/ledger.ts";
 import { durable } from "../durable.ts";
 import { positionAt } from "./position.ts";
@@ -199,8 +198,6 @@ function handlersOf(part: LedgerPart): Handlers<typeof ledgerMethods> {
     inquire: (message) => inquire(part, message),
     pull: durably(async (message) => ok(pull(part, message))),
     maintain: (message) => maintain(part, message),
-    /** Returns the newest point of each shard that this ledger has seen, for the shards to check (G7). */
-    seenShards: () => ok(Object.fromEntries(part.links.points)),
     status: durably(async () =>
       ok(
         withFields<CellStatus>(
@@ -243,10 +240,6 @@ function handlersOf(part: LedgerPart): Handlers<typeof ledgerMethods> {
       return reply;
     },
 
-    // The methods below are also served by a ledger that has gone back in time.
-
-    /** Returns what this ledger knows of its own history. */
-    part: () => ok(part.history.status),
     /**
      * Returns what this instance has counted. It reads the oldest 1,000 leases at most, and writes nothing.
      */
@@ -271,13 +264,6 @@ function handlersOf(part: LedgerPart): Handlers<typeof ledgerMethods> {
           part.hooks.metrics,
         ),
       ),
-    /** Rebuilds the leases that this ledger has forgotten, and accepts its loss (H7). */
-    reconcile: (message) => part.reconciler.reconcile(message),
-    /** Returns what this ledger knows of a shard that has gone back in time (H6). */
-    knowledge: durably(async (message) => {
-      const seen = part.links.points.get(message.shard);
-      return ok(knowledgeOf(part.store, seen, part.limits.outstandingLeases, message));
-    }),
   };
 }
 

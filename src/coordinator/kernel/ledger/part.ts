@@ -12,7 +12,6 @@ import { PlacementGuard } from "../placement-guard.ts";
 import { Begins } from "./begins.ts";
 import { Decisions } from "./decisions.ts";
 import { Deliveries } from "./deliveries.ts";
-import { LedgerReconciler } from "../../capabilities/loss/ledger.ts";
 import { ShardLinks } from "./shard-links.ts";
 import { OldOutcomes } from "./old-outcomes.ts";
 import { Positions } from "./position.ts";
@@ -89,6 +88,5 @@ export function makePart(
     transfers: new Transfers(part),
     removal: new Removal(part),
     pruner: new Pruner(part),
-    reconciler: new LedgerReconciler(part),
   };
 }

@@ -1,4 +1,5 @@
-import type { CellState, Outcome, PartState } from "../messages.ts";
+import type { CellState, Outcome } from "../messages.ts";
+import type { PartState } from "../../capabilities/loss/messages.ts";
 import type { Durations } from "./histogram.ts";
 
 // What objects answer when they are asked for metrics: what an instance has counted since it started, and

@@ -11,7 +11,6 @@ import { shardsOf } from "../placement.ts";
 import { PlacementGuard } from "../placement-guard.ts";
 import { History } from "../history.ts";
 import { Inquirer } from "./inquirer.ts";
-import { ShardReconciler } from "../../capabilities/loss/shard.ts";
 import { RangeHolds } from "../../capabilities/transfer/range-holds.ts";
 import { ShardLog } from "./shard-log.ts";
 import { ReadQueue } from "./read-queue.ts";
@@ -120,7 +119,6 @@ export function makePart(
   const part = { ...working, inquirer };
   const reader = new ShardReader(part);
   const sweeper: Sweeper = new Sweeper(part);
-  const reconciler = new ShardReconciler(part);
   const counts = { startedAtMs, counters, exchangeDurations };
   return {
     ...part,
@@ -131,6 +129,5 @@ export function makePart(
     isFull,
     reader,
     sweeper,
-    reconciler,
   };
 }

@@ -6,9 +6,7 @@ import type {
   Exchange,
   ExchangeAnswer,
   HistoryPoint,
-  HoldPage,
   HoldState,
-  ListHolds,
   LookupAnswer,
   LookupFound,
   LookupRequest,
@@ -30,7 +28,6 @@ import { shardMethods, type Peers, type ShardCalls } from "../methods.ts";
 import { counting, defineServed, type Checked, type Measures, type Work } from "../serve.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import { endHolds, type EndedAs } from "./end-holds.ts";
-import { holdPage } from "../../capabilities/loss/hold-page.ts";
 import { Preparation } from "./prepare.ts";
 import { nameOf } from "./hold-entries.ts";
 import { readClaims } from "./read-claims.ts";
@@ -159,10 +156,6 @@ function handlersOf(part: ShardPart): Handlers<typeof shardMethods> {
     planTransfer: (message) => readClaims(part, message.from, message, () => planTransfer(part, message)),
     ping: (message) => ok(ping(part, message)),
 
-    // The methods below are also served by a shard that has gone back in time.
-
-    /** Returns what this shard knows of its own history. */
-    part: () => ok(part.history.status),
     /** Returns what this instance has counted. It reads a limited number of rows and writes none. */
     metrics: () =>
       ok(
@@ -181,20 +174,6 @@ function handlersOf(part: ShardPart): Handlers<typeof shardMethods> {
           part.hooks.metrics,
         ),
       ),
-    /** Accepts that this shard has gone back in time (H6). A dry run returns what would be accepted. */
-    reconcile: async (message) => {
-      const reply = await part.reconciler.reconcile(message);
-      // A shard that was lost had no alarm, and has handed nothing over.
-      part.residence.current.handOver();
-      return reply;
-    },
-    /** Ends the reconciliation, once every cell has verified, and removed cells have no names (H6, X4). */
-    finishReconciliation: (message) =>
-      // Until a source has stopped to serve its names, others may get them there (G5).
-      part.residence.current.awaitsNames
-        ? { ok: false, refusal: part.residence.current.notHere() }
-        : part.reconciler.finish(message),
-    listHolds: (message) => listHolds(part, message),
   };
 }
 
@@ -424,15 +403,6 @@ function planTransfer(part: ShardPart, message: PlanTransfer): Promise<Result<Tr
 function ping(part: ShardPart, message: PingShard): ShardWork {
   part.sweeper.arm();
   return withFields<ShardWork, [PingShard]>({}, part.hooks.pinged, message);
-}
-
-/** Returns a page of a cell's holds, for a ledger that has lost leases (H7). */
-async function listHolds(part: ShardPart, message: ListHolds): Promise<Result<HoldPage>> {
-  const residence = part.residence.current;
-  if (!residence.isWhole) return { ok: false, refusal: residence.notHere() };
-  const page = holdPage(part.log.held, part.ranges, message);
-  await part.ports.sql.flush();
-  return ok({ ...page, point: pointOf(part), seen: part.log.ledgerPoint(message.cell) ?? null });
 }
 
 const pointOf = ({ history }: ShardPart): HistoryPoint | null => history.point ?? null;

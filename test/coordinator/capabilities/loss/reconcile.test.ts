@@ -1,6 +1,7 @@
 /** Tests of parts that are reconciled after they went back in time (H6, H7). */
 import { describe, expect, test } from "vitest";
-import type { BeginRequest, PartStatus } from "../../../../src/coordinator/kernel/messages.ts";
+import type { BeginRequest } from "../../../../src/coordinator/kernel/messages.ts";
+import type { PartStatus } from "../../../../src/coordinator/capabilities/loss/messages.ts";
 import type { StoredEntry } from "../../../../src/coordinator/kernel/shard/hold-entries.ts";
 import type { OpSpec } from "../../../support/ops.ts";
 import { no } from "../../../support/calls.ts";

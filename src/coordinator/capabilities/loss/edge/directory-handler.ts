@@ -1,5 +1,5 @@
 import type { DirectoryReconciliation, RestoreDirectory } from "../../../kernel/directory/messages.ts";
-import type { ReconcileLedger } from "../../../kernel/messages.ts";
+import type { ReconcileLedger } from "../messages.ts";
 import { ok, refused, type Refusal, type Result } from "../../../kernel/refusal.ts";
 import { DirectoryCopies, KEYS_PER_PAGE } from "../../../d1/directory-copies.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";

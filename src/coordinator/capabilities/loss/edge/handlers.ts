@@ -1,14 +1,7 @@
 import type * as z from "zod";
 import type { RevokedKey } from "../../keys/messages.ts";
-import type {
-  CellState,
-  HistoryPoint,
-  LedgerReconciliation,
-  Operator,
-  PartStatus,
-  ReconcileLedger,
-  ShardReconciliation,
-} from "../../../kernel/messages.ts";
+import type { CellState, HistoryPoint, Operator } from "../../../kernel/messages.ts";
+import type { LedgerReconciliation, PartStatus, ReconcileLedger, ShardReconciliation } from "../messages.ts";
 import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 import type { Operation } from "../../operations/operations.ts";
 import type { WaitUntil } from "../../../runtime.ts";

@@ -1,6 +1,7 @@
 import type * as z from "zod";
 import { FORMAT, FORMATS } from "../../../kernel/formats.ts";
-import type { PartStatus, Told } from "../../../kernel/messages.ts";
+import type { Told } from "../../../kernel/messages.ts";
+import type { PartStatus } from "../../loss/messages.ts";
 import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 import { Database } from "../../../d1/database.ts";
 import { missingMigrations } from "../../../d1/migrations.ts";
