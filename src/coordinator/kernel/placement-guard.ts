@@ -32,7 +32,7 @@ export class PlacementGuard {
   readonly #object: GuardedObject;
   #used: Promise<void> | undefined;
   #confirmed: Placement | undefined;
-  #hasGrown: boolean;
+  #hasChanged: boolean;
   /** The question about a newer placement that is under way. */
   #asking: Promise<Refusal | undefined> | undefined;
 
@@ -43,7 +43,7 @@ export class PlacementGuard {
     this.#object = object;
     const kept = readMeta(ports.sql, "placement");
     if (typeof kept === "string") this.#confirmed = kept;
-    this.#hasGrown = readMeta(ports.sql, "has_grown") !== undefined;
+    this.#hasChanged = readMeta(ports.sql, "has_grown") !== undefined;
   }
 
   get placement(): Placement | undefined {
@@ -51,8 +51,8 @@ export class PlacementGuard {
   }
 
   /** True if rows here may have numbers of shards that were computed with an earlier placement. */
-  get hasGrown(): boolean {
-    return this.#hasGrown;
+  get hasChanged(): boolean {
+    return this.#hasChanged;
   }
 
   /** Checks the message locally. Undefined if it fits, or if no placement is confirmed yet. */
@@ -168,14 +168,14 @@ export class PlacementGuard {
     if (!isFirst && !isNewer(placement, this.#confirmed)) return;
     writeMeta(this.#ports.sql, "placement", placement);
     this.#confirmed = placement;
-    if (!isFirst) this.noteGrown();
+    if (!isFirst) this.noteChange();
   }
 
   /** Notes, in the current transaction, that rows here have numbers of shards of an earlier placement. */
-  noteGrown(): void {
-    if (this.#hasGrown) return;
+  noteChange(): void {
+    if (this.#hasChanged) return;
     writeMeta(this.#ports.sql, "has_grown", 1);
-    this.#hasGrown = true;
+    this.#hasChanged = true;
   }
 }
 

@@ -314,7 +314,7 @@ export class LedgerReconciler {
     const before = known?.payload ? decodePayload(known.payload) : [];
     const ops = [...before, ...held.map((each, index) => opOf(each, shard, before.length + index))];
     // Holds that have moved keep the shard that granted them (G6).
-    if (held.some(({ grantedBy }) => grantedBy !== undefined)) this.#part.placementGuard.noteGrown();
+    if (held.some(({ grantedBy }) => grantedBy !== undefined)) this.#part.placementGuard.noteChange();
     const unique = [...new Map(ops.map((op) => [`${op.type}:${op.canonical}`, op])).values()];
     const executions = new Map(known?.epochs ? decodeExecutions(known.epochs) : []);
     for (const { grantedBy, heldEpoch } of held) {

@@ -299,7 +299,7 @@ export class ShardLinks {
 
   /** The shard that has a name now. `shard` is the one that had it when the op was placed. */
   shardNow({ type, canonical, shard }: Pick<Op, "type" | "canonical" | "shard">): number {
-    return this.#part.placementGuard.hasGrown ? shardOf(type, canonical, shardsOf(this.placement)) : shard;
+    return this.#part.placementGuard.hasChanged ? shardOf(type, canonical, shardsOf(this.placement)) : shard;
   }
 
   /** Nothing is sent before the first call was admitted, and from then on the placement is known. */
