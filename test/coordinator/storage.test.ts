@@ -13,7 +13,7 @@ import { migration as postgresMigration } from "../../src/users/cell/postgres/sc
 import { raiseIncarnation } from "../../src/coordinator/kernel/history.ts";
 import { HeldNames } from "../../src/coordinator/kernel/shard/held-names.ts";
 import { Attempt } from "../../src/coordinator/kernel/ledger/attempt.ts";
-import { ReadLimiter } from "../../src/coordinator/kernel/ledger/read-limiter.ts";
+import { ReadLimiter } from "../../src/coordinator/capabilities/reads/read-limiter.ts";
 import { ledgerSchema } from "../../src/coordinator/kernel/ledger/schema.ts";
 import type { ShardLinks } from "../../src/coordinator/kernel/ledger/shard-links.ts";
 import { apiLimitName, defaultLimits, limitNames, type Limits } from "../../src/common/limits.ts";

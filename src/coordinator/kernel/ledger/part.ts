@@ -18,7 +18,7 @@ import { Positions } from "./position.ts";
 import { Pruner } from "./prune.ts";
 import { Removal } from "../../capabilities/removal/ledger.ts";
 import { ledgerSchema } from "./schema.ts";
-import { ReadLimiter } from "./read-limiter.ts";
+import { ReadLimiter } from "../../capabilities/reads/read-limiter.ts";
 import { SeenDirectory } from "../../capabilities/loss/seen-directory.ts";
 import { LedgerStore } from "./store.ts";
 import { TransferStore } from "../../capabilities/transfer/ledger-store.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ReadLimiter } from "../../../../src/coordinator/kernel/ledger/read-limiter.ts";
+import { ReadLimiter } from "../../../../src/coordinator/capabilities/reads/read-limiter.ts";
 import { defaultLimits } from "../../../../src/common/limits.ts";
 import { Cluster } from "../../../support/cluster.ts";
 import { callerOf } from "../../../support/ops.ts";

@@ -1,6 +1,6 @@
 import type { Limits } from "../../../common/limits.ts";
-import type { Clock } from "../ports.ts";
-import { refused, type Refusal } from "../refusal.ts";
+import type { Clock } from "../../kernel/ports.ts";
+import { refused, type Refusal } from "../../kernel/refusal.ts";
 
 /**
  * How long a read counts as running, unless it ends before. A Worker that dies ends nothing. A read that
