@@ -15,10 +15,9 @@ import {
   type Exchange,
   type LookupRequest,
   type Op,
-  type Pull,
-  type PullAnswer,
   type Source,
 } from "../../src/coordinator/kernel/messages.ts";
+import { type Pull, type PullAnswer } from "../../src/coordinator/capabilities/projection/messages.ts";
 import {
   type DigestRecordsRequest,
   type ListRecordsAnswer,

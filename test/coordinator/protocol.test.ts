@@ -3,7 +3,7 @@
  * test proves (docs/reference/protocol.md).
  */
 import { expect, test } from "vitest";
-import type { SettableState } from "../../src/coordinator/kernel/messages.ts";
+import type { SettableState } from "../../src/coordinator/capabilities/cells/messages.ts";
 import { callerOf, decideRequest, type OpSpec } from "../support/ops.ts";
 import { sourceOf, subjectOf } from "../support/types.ts";
 import {

@@ -13,12 +13,15 @@ import { keys } from "./keys/index.ts";
 import { loss } from "./loss/index.ts";
 import { operations } from "./operations/index.ts";
 import { pastClaims } from "./past-claims/index.ts";
+import { projection } from "./projection/index.ts";
+import { reads } from "./reads/index.ts";
 import { records } from "./records/index.ts";
 import { removal } from "./removal/index.ts";
 import { renewals } from "./renewals/index.ts";
 import { reports } from "./reports/index.ts";
 import { scrub } from "./scrub/index.ts";
 import { slots } from "./slots/index.ts";
+import { stale } from "./stale/index.ts";
 import { status } from "./status/index.ts";
 import { types } from "./types/index.ts";
 import { upgrade } from "./upgrade/index.ts";
@@ -45,6 +48,9 @@ export const capabilities = [
   operations,
   loss,
   feed,
+  projection,
+  reads,
+  stale,
 ] as const satisfies readonly Capability[];
 
 interface HalfOf {

@@ -257,18 +257,6 @@ export interface CellCall extends Envelope {
   caller: Caller;
 }
 
-/**
- * Asks whether the caller's key is valid, for calls that the ledger itself doesn't serve. With `read`, the
- * read with this id also counts as running, until `EndRead` or for 30 s.
- */
-export interface Authorize extends CellCall {
-  read?: string;
-}
-
-export interface EndRead extends Envelope {
-  read: string;
-}
-
 export interface BeginRequest extends CellCall {
   /** The request's id in the log of the Worker. */
   requestId: string;
@@ -321,25 +309,7 @@ export interface LeaseRequest extends CellCall {
   lease: string;
 }
 
-/**
- * Asks for granted leases in the order of their grants: those with a position above `afterPosition` that were
- * created at `createdAfterMs` or later.
- */
-export interface ListLeasesRequest extends CellCall {
-  createdAfterMs: number;
-  afterPosition: number;
-  limit: number;
-}
-
 export type LeaseState = "GRANTED" | Outcome;
-
-/** What the stale listing asks a ledger about a lease. */
-export interface LeaseStatus {
-  state: LeaseState;
-  createdAtMs: number;
-  /** When its cell renewed it last. Null: never. */
-  renewedAtMs: number | null;
-}
 
 export interface LeaseCounts {
   creates: number;
@@ -381,12 +351,6 @@ export interface BeginAnswer {
   lease: PlacedLease;
   /** False if the lease existed before (B2). */
   created: boolean;
-}
-
-export interface LeasePage {
-  leases: Lease[];
-  /** The `afterPosition` of the next page; 0 on the last page. */
-  nextPosition: number;
 }
 
 // Worker → shard
@@ -453,8 +417,6 @@ export interface PingShard extends Envelope {}
  */
 export const cellStates = ["ACTIVE", "DRAINING", "FROZEN", "REMOVING", "REMOVED"] as const;
 export type CellState = (typeof cellStates)[number];
-/** The states that an operator sets. */
-export type SettableState = Exclude<CellState, "REMOVING" | "REMOVED">;
 
 export interface CellStatus {
   cell: string;
@@ -517,57 +479,6 @@ export interface RemovalProgress {
   end: RemovalEnd | null;
 }
 
-/** Revokes a key of the cell. */
-export interface RevokeCellKey extends OperatorCall {
-  keyId: string;
-  expiresAtMs: number;
-}
-
-/**
- * Changes the state of a cell, based on the state with this version. If the state has changed since, a
- * message that asks for another state is refused (A2).
- */
-export interface SetState extends OperatorCall {
-  state: SettableState;
-  stateVersion: number;
-}
-
-/** A granted lease as the projection stores it. */
-export interface OpenLease {
-  /** Never changes. It identifies the lease in the projection, and orders a cell's leases by their grants. */
-  createdPosition: number;
-  createdAtMs: number;
-  lease: string;
-  counts: LeaseCounts;
-}
-
-/**
- * A lease that the projection has. Two leases may have the same created position if their ledger went back.
- */
-export type KnownLease = [createdPosition: number, lease: string];
-
-/** Compares the leases that the projection has with those that are open, in a range of created positions. */
-export interface Pull extends Envelope {
-  after: number;
-  /** The end of the range. Null: it has none. */
-  through: number | null;
-  /** All leases that the projection has in this range. */
-  has: KnownLease[];
-  /** The open leases that one page may read. */
-  limit: number;
-}
-
-export interface PullAnswer extends SeesDirectory {
-  /** The ledger's newest point, for D1 to remember (H2). Null before its first change. */
-  point: HistoryPoint | null;
-  /** The leases that are open and that the projection lacks. */
-  granted: OpenLease[];
-  /** The created positions of those that the projection has and that are not open. */
-  decided: number[];
-  /** The end of the range that was compared, which may be shorter. Null: nothing is left to compare. */
-  through: number | null;
-}
-
 /** Sent after the pull. */
 export interface Maintain extends Envelope {
   /** Absent if the directory cannot be reached, or has made no change yet. */
@@ -584,7 +495,7 @@ export interface ToldDirectory {
 }
 
 /** What a ledger remembers of the directory, for the cron to compare (H2). */
-interface SeesDirectory {
+export interface SeesDirectory {
   directory: HistoryPoint | null;
 }
 

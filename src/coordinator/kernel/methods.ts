@@ -16,9 +16,6 @@ export const ledgerMethods = {
   giveUp: method<messages.GiveUp, null>("peer"),
   decide: method<messages.DecideRequest, messages.PlacedLease>("call"),
   getLease: method<messages.LeaseRequest, messages.Lease>("call"),
-  listLeases: method<messages.ListLeasesRequest, messages.LeasePage>("call"),
-  authorize: method<messages.Authorize, null>("call"),
-  endRead: method<messages.EndRead, null>("peer"),
   prepareTransfer: method<transfers.PrepareTransfer, transfers.Transfer>("call", ofParty),
   acceptTransfer: method<transfers.TransferCall, transfers.Transfer>("call", ofParty),
   reportTransfer: method<transfers.ReportTransfer, transfers.Transfer>("call", ofParty),
@@ -28,14 +25,10 @@ export const ledgerMethods = {
   inquire: peerMethod<messages.Inquiry, messages.InquiryAnswer>("read", {
     sender: ({ shard }) => `shard ${shard}`,
   }),
-  pull: method<messages.Pull, messages.PullAnswer>("peer", { sender: () => "the cron" }),
   maintain: method<messages.Maintain, messages.MaintainAnswer>("peer"),
   status: method<messages.Envelope, messages.CellStatus>("peer"),
-  leaseStates: method<messages.Envelope & { leases: string[] }, (messages.LeaseStatus | null)[]>("peer"),
-  setState: method<messages.SetState, null>("peer"),
   approveRemoval: method<messages.ApproveRemoval, null>("peer"),
   removalStep: method<messages.RemovalStep, messages.RemovalProgress>("peer"),
-  revoke: method<messages.RevokeCellKey, null>("peer"),
   metrics: method<messages.Envelope, metrics.LedgerMetrics>("always"),
 };
 

@@ -12,8 +12,6 @@ export const kernelWrites = {
     "decide",
     "advance_applied",
     "prune",
-    "set_state",
-    "revoke_cell_key",
     "approve_removal",
     "start_removal",
     "finish_removal",

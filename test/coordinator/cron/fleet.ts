@@ -1,12 +1,8 @@
 import { applyD1Migrations, runInDurableObject, type D1Migration } from "cloudflare:test";
 import { env as bindings } from "cloudflare:workers";
 import { expect } from "vitest";
-import type {
-  OperatorCall,
-  Lease,
-  Outcome,
-  SettableState,
-} from "../../../src/coordinator/kernel/messages.ts";
+import type { OperatorCall, Lease, Outcome } from "../../../src/coordinator/kernel/messages.ts";
+import type { SettableState } from "../../../src/coordinator/capabilities/cells/messages.ts";
 import type { Result } from "../../../src/coordinator/kernel/refusal.ts";
 import { placementOf } from "../../../src/coordinator/kernel/placement.ts";
 import { configOf, type Env } from "../../../src/coordinator/env.ts";

@@ -1,4 +1,5 @@
-import type { Envelope, LeaseState, Maintain, Pull } from "../../../src/coordinator/kernel/messages.ts";
+import type { Envelope, LeaseState, Maintain } from "../../../src/coordinator/kernel/messages.ts";
+import type { Pull } from "../../../src/coordinator/capabilities/projection/messages.ts";
 import type { ScrubStep } from "../../../src/coordinator/capabilities/scrub/messages.ts";
 import type { LedgerCalls } from "../../../src/coordinator/kernel/methods.ts";
 import type { Env } from "../../../src/coordinator/env.ts";

@@ -3,7 +3,11 @@ import { beforeEach, describe, expect, test } from "vitest";
 import type { Cell } from "../../../src/coordinator/kernel/directory/messages.ts";
 import { limitTable } from "../../../src/common/limits.ts";
 import type { Result } from "../../../src/coordinator/kernel/refusal.ts";
-import type { OpenLease, Pull, PullAnswer } from "../../../src/coordinator/kernel/messages.ts";
+import type {
+  OpenLease,
+  Pull,
+  PullAnswer,
+} from "../../../src/coordinator/capabilities/projection/messages.ts";
 import type { ScrubPass, ScrubStatus } from "../../../src/coordinator/capabilities/scrub/messages.ts";
 import { MAX_SHARDS } from "../../../src/coordinator/kernel/placement.ts";
 import { runCron, type CronReport } from "../../../src/coordinator/cron/cron.ts";

@@ -3,7 +3,8 @@
  * test proves.
  */
 import { expect, test } from "vitest";
-import type { Decision, Exchange, Inquiry, Prepare, Pull } from "../../../src/coordinator/kernel/messages.ts";
+import type { Decision, Exchange, Inquiry, Prepare } from "../../../src/coordinator/kernel/messages.ts";
+import type { Pull } from "../../../src/coordinator/capabilities/projection/messages.ts";
 import { shardOf, shardsOf } from "../../../src/coordinator/kernel/placement.ts";
 import { begin, decide, isDecision, isPrepare, no, ok } from "../../support/calls.ts";
 import { Cluster } from "../../support/cluster.ts";

@@ -5,7 +5,6 @@ import type {
   Caller,
   HistoryPoint,
   Lease,
-  LeasePage,
   LookupAnswer,
   LookupFound,
   Op,
@@ -13,6 +12,7 @@ import type {
   PlacedLease,
   Told,
 } from "../../../src/coordinator/kernel/messages.ts";
+import type { LeasePage } from "../../../src/coordinator/capabilities/reads/messages.ts";
 import type {
   DigestCursor,
   DigestRecordsAnswer,

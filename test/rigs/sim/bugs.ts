@@ -588,7 +588,7 @@ export const bugs: Record<string, Bug> = {
   "a freeze has no audit entry": one(
     "O1",
     ["I33"],
-    "src/coordinator/kernel/ledger/ledger.ts",
+    "src/coordinator/capabilities/cells/ledger.ts",
     "if (message.state !== before) auditState(part, message, before);",
     "",
   ),
@@ -602,7 +602,7 @@ export const bugs: Record<string, Bug> = {
   "a freeze that changes nothing has an audit entry": one(
     "O1",
     ["I33"],
-    "src/coordinator/kernel/ledger/ledger.ts",
+    "src/coordinator/capabilities/cells/ledger.ts",
     "if (message.state !== before) auditState",
     "auditState",
   ),
@@ -1307,7 +1307,7 @@ export const bugs: Record<string, Bug> = {
   "a late thaw is carried out": one(
     "A2",
     ["I17"],
-    "src/coordinator/kernel/ledger/ledger.ts",
+    "src/coordinator/capabilities/cells/ledger.ts",
     'message.stateVersion === part.store.number("cell_state_version")',
     "message.stateVersion >= 0",
   ),
@@ -1371,7 +1371,7 @@ export const bugs: Record<string, Bug> = {
   "a revoked key takes no position": one(
     "H1",
     ["I24"],
-    "src/coordinator/kernel/ledger/ledger.ts",
+    "src/coordinator/capabilities/keys/ledger.ts",
     "part.store.takePosition(part.positions, part.ports.clock.now());",
     "",
   ),
@@ -1885,7 +1885,7 @@ export const bugs: Record<string, Bug> = {
   "a full page of leases counts as the last": one(
     "R1",
     ["I12"],
-    "src/coordinator/kernel/ledger/ledger.ts",
+    "src/coordinator/capabilities/reads/index.ts",
     "request.limit + 1);",
     "request.limit);",
   ),
@@ -1969,14 +1969,14 @@ export const bugs: Record<string, Bug> = {
   "a ledger does not tell the projection of its decisions": one(
     "S4",
     ["I13"],
-    "src/coordinator/kernel/ledger/ledger.ts",
+    "src/coordinator/capabilities/projection/index.ts",
     "position <= through) && !open.has(position),",
     "position <= through) && position === 0,",
   ),
   "a ledger tells the projection that an open lease is decided": one(
     "S4",
     ["I13"],
-    "src/coordinator/kernel/ledger/ledger.ts",
+    "src/coordinator/capabilities/projection/index.ts",
     "const open = new Set(page.map(",
     "const open = new Set(page.slice(1).map(",
   ),

@@ -1,6 +1,7 @@
 import type { Capability, DirectoryHalf } from "../../kernel/capability.ts";
 import type { Calls } from "../../kernel/method.ts";
 import { countCells, handlersOf, methods } from "./directory.ts";
+import { ledger } from "./ledger.ts";
 
 declare module "../../kernel/methods.ts" {
   interface DirectoryCalls extends Calls<typeof methods> {}
@@ -36,4 +37,4 @@ const directory: DirectoryHalf<typeof methods> = {
 };
 
 /** Operators register cells, and change them (A2). */
-export const cells = { name: "cells", isRequired: true, directory } as const satisfies Capability;
+export const cells = { name: "cells", isRequired: true, ledger, directory } as const satisfies Capability;

@@ -1,5 +1,5 @@
 import type { Cell } from "../../kernel/directory/messages.ts";
-import type { OperatorCall } from "../../kernel/messages.ts";
+import type { CellState, OperatorCall } from "../../kernel/messages.ts";
 
 declare module "../../kernel/refusal.ts" {
   interface Reasons {
@@ -21,3 +21,15 @@ export interface RemovedCell extends OperatorCall {
   cell: string;
   removedAtMs: number;
 }
+
+/**
+ * Changes the state of a cell, based on the state with this version. If the state has changed since, a
+ * message that asks for another state is refused (A2).
+ */
+export interface SetState extends OperatorCall {
+  state: SettableState;
+  stateVersion: number;
+}
+
+/** The states that an operator sets. */
+export type SettableState = Exclude<CellState, "REMOVING" | "REMOVED">;

@@ -2,6 +2,7 @@ import type { Capability, DirectoryHalf } from "../../kernel/capability.ts";
 import type { Calls } from "../../kernel/method.ts";
 import { Keys, methods } from "./directory.ts";
 import type { MintedKey } from "./messages.ts";
+import { ledger } from "./ledger.ts";
 
 declare module "../../kernel/methods.ts" {
   interface DirectoryCalls extends Calls<typeof methods> {}
@@ -79,4 +80,4 @@ const directory: DirectoryHalf<typeof methods> = {
 };
 
 /** Operators mint keys, and revoke them (A1). */
-export const keys = { name: "keys", isRequired: true, directory } as const satisfies Capability;
+export const keys = { name: "keys", isRequired: true, ledger, directory } as const satisfies Capability;

@@ -32,3 +32,9 @@ export interface KeyPage {
   keys: ListedKey[];
   more: boolean;
 }
+
+/** Revokes a key of the cell. */
+export interface RevokeCellKey extends OperatorCall {
+  keyId: string;
+  expiresAtMs: number;
+}

@@ -1,32 +1,21 @@
-import type { AuditedAction } from "../audit-trail.ts";
-import { cellRemoved } from "../cell-removed.ts";
 import type { Limits } from "../../../common/limits.ts";
 import type {
   BeginAnswer,
   BeginRequest,
   CellCall,
-  CellState,
   CellStatus,
   Envelope,
   Inquiry,
   InquiryAnswer,
-  LeasePage,
-  LeaseStatus,
-  ListLeasesRequest,
   Maintain,
   MaintainAnswer,
-  OpenLease,
-  Pull,
-  PullAnswer,
-  RevokeCellKey,
-  SetState,
   Told,
 } from "../messages.ts";
 import type { Tables } from "../tables.ts";
 import { watch } from "../metrics/counts.ts";
 import type { LedgerMetrics } from "../metrics/messages.ts";
 import type { Ports } from "../ports.ts";
-import { changedMeanwhile, ok, refused, type Refusal, type Result } from "../refusal.ts";
+import { ok, refused, type Refusal, type Result } from "../refusal.ts";
 import type { Handlers, Method } from "../method.ts";
 import { ledgerMethods, type LedgerCalls, type Peers } from "../methods.ts";
 import { defineServed, type Checked, type Measures, type Work } from "../serve.ts";
@@ -172,31 +161,7 @@ function handlersOf(part: LedgerPart): Handlers<typeof ledgerMethods> {
         return refused("NOT_FOUND", "this cell has no lease with this id");
       return ok(part.store.leaseOf(row, part.ports.clock.now()));
     }),
-    /**
-     * Lists granted leases, complete as of this call (R1). It reads only this ledger's rows, which are
-     * authoritative.
-     */
-    listLeases: async (request) => {
-      const read = part.ports.randomness.uuid();
-      const refusal = part.reads.start(read, request.caller.keyId);
-      if (refusal !== undefined) return { ok: false, refusal };
-      try {
-        return await durable(part, listLeases(part, request));
-      } finally {
-        part.reads.end(read);
-      }
-    },
-    /** Checks whether the caller's key is valid, and counts reads that the shards answer. */
-    authorize: ({ read, caller }) => {
-      const refusal = read === undefined ? undefined : part.reads.start(read, caller.keyId);
-      return refusal === undefined ? ok(null) : { ok: false, refusal };
-    },
-    endRead: ({ read }) => {
-      part.reads.end(read);
-      return ok(null);
-    },
     inquire: (message) => inquire(part, message),
-    pull: durably(async (message) => ok(pull(part, message))),
     maintain: (message) => maintain(part, message),
     status: durably(async () =>
       ok(
@@ -216,29 +181,9 @@ function handlersOf(part: LedgerPart): Handlers<typeof ledgerMethods> {
         ),
       ),
     ),
-    /**
-     * Returns the current state of each lease, and when it was granted and renewed, so that the stale listing
-     * can leave out decided, renewed and young leases. Null: the ledger does not know the lease, or has
-     * forgotten it.
-     */
-    leaseStates: durably(async ({ leases }) => ok(leases.map((lease) => statusOf(part, lease)))),
-    setState: async (message) => {
-      const reply = await part.commits.submit("set_state", () => setState(part, message));
-      part.begins.endUnfitWaits();
-      return reply;
-    },
     approveRemoval: (message) => part.removal.approve(message),
     /** Releases some of the cell's claims. The last step marks the cell as removed. */
     removalStep: (message) => part.removal.step(message),
-    /**
-     * Revokes a key of the cell. Every call of a cell is checked here, so the key is refused once the
-     * revocation is durable (A1).
-     */
-    revoke: async (message) => {
-      const reply = await part.commits.submit("revoke_cell_key", () => revoke(part, message));
-      part.begins.endUnfitWaits();
-      return reply;
-    },
 
     /**
      * Returns what this instance has counted. It reads the oldest 1,000 leases at most, and writes nothing.
@@ -287,15 +232,6 @@ async function beginLease(part: LedgerPart, request: BeginRequest): Promise<Resu
   return begun instanceof Promise ? begun : { ok: false, refusal: begun };
 }
 
-function listLeases(part: LedgerPart, request: ListLeasesRequest): Result<LeasePage> {
-  const after = Math.max(request.afterPosition, positionAt(request.createdAfterMs) - 1);
-  const rows = part.store.granted(after, request.limit + 1);
-  const page = rows.slice(0, request.limit);
-  const now = part.ports.clock.now();
-  const nextPosition = rows.length > page.length ? (page.at(-1)?.position ?? 0) : 0;
-  return ok({ leases: page.map((row) => part.store.leaseOf(row, now)), nextPosition });
-}
-
 /**
  * Answers a shard's inquiry, unless it shows that this ledger has lost the attempts of an instance (H4). It
  * reads rows and running begins in one turn, and answers once the rows are durable (B8).
@@ -311,29 +247,6 @@ async function inquire(part: LedgerPart, message: Inquiry): Promise<Result<Inqui
     if (verdicts[index] === "granted") part.deliveries.noteAsked(lease);
   await part.ports.sql.flush();
   return ok({ verdicts, point: part.history.point ?? null });
-}
-
-function pull(part: LedgerPart, message: Pull): PullAnswer {
-  const now = part.ports.clock.now();
-  const { after, limit } = message;
-  const rows = part.store.granted(after, limit + 1, message.through ?? undefined);
-  const page = rows.slice(0, limit);
-  const through = rows.length > limit ? (page.at(-1)?.position ?? after) : message.through;
-  const open = new Set(page.map(({ position }) => position));
-  const known = new Map(message.has);
-  const lacking = page.filter(({ position, lease }) => known.get(position) !== lease);
-  return {
-    point: part.history.pointOfRows(part.positions.last) ?? null,
-    granted: lacking.map((row): OpenLease => {
-      const { lease, createdAtMs, counts } = part.store.leaseOf(row, now);
-      return { lease, createdPosition: row.position, createdAtMs, counts };
-    }),
-    decided: [...known.keys()].filter(
-      (position) => (through === null || position <= through) && !open.has(position),
-    ),
-    through,
-    directory: part.directory.point ?? null,
-  };
 }
 
 /**
@@ -360,58 +273,6 @@ async function maintain(part: LedgerPart, message: Maintain): Promise<Result<Mai
   return ok(withFields(own, part.hooks.maintained));
 }
 
-function statusOf({ store }: LedgerPart, lease: string): LeaseStatus | null {
-  const row = store.find(lease);
-  if (row === undefined) return null;
-  const { createdAtMs, renewedAtMs = null } = store.leaseOf(row, 0);
-  return { state: row.state, createdAtMs, renewedAtMs };
-}
-
-function setState(part: LedgerPart, message: SetState): Result<null> {
-  const isCurrent = message.stateVersion === part.store.number("cell_state_version");
-  if (!isCurrent && message.state !== part.store.cellState()) return changedMeanwhile(`cell ${part.cell}`);
-  const full = part.audit.current.refusal;
-  if (full !== undefined) return { ok: false, refusal: full };
-  const before = part.store.cellState();
-  if (before === "REMOVED") return cellRemoved(part.cell);
-  if (before === "REMOVING")
-    return refused("FAILED_PRECONDITION", `cell ${part.cell} is being removed; go on with the steps`, {
-      reason: "CELL_REMOVING",
-    });
-  // A change that keeps the state also makes a new version, so that messages sent before it are refused
-  // afterwards (A2).
-  part.store.changeCellState(message.state, part.positions, part.ports.clock.now());
-  if (message.state !== before) auditState(part, message, before);
-  return ok(null);
-}
-
-function revoke(part: LedgerPart, { operator, keyId, expiresAtMs }: RevokeCellKey): Result<null> {
-  const full = part.audit.current.refusal;
-  if (full !== undefined) return { ok: false, refusal: full };
-  const wasRevoked = part.store.isRevoked(keyId) || expiresAtMs <= part.store.refusedThroughMs;
-  part.store.takePosition(part.positions, part.ports.clock.now());
-  part.store.revoke([{ keyId, expiresAtMs }], part.limits.maxRevokedKeys);
-  if (!wasRevoked)
-    part.audit.current.append(operator, {
-      action: "revoke_key",
-      cell: part.cell,
-      target: keyId,
-      before: { is_revoked: false },
-      after: { is_revoked: true },
-    });
-  return ok(null);
-}
-
-function auditState(part: LedgerPart, { operator, state }: SetState, before: CellState): void {
-  part.audit.current.append(operator, {
-    action: stateAction(before, state),
-    cell: part.cell,
-    target: part.cell,
-    before: { state: before },
-    after: { state },
-  });
-}
-
 /** Delivers decisions that are due, and prunes (S1). The work is bounded; an alarm continues it. */
 async function tidy(part: LedgerPart): Promise<Pruned> {
   // A ledger that has gone back in time changes nothing (H4).
@@ -420,13 +281,6 @@ async function tidy(part: LedgerPart): Promise<Pruned> {
   const pruned = await part.pruner.prune();
   if (pruned.more) part.deliveries.wakeWithin(TIDY_AGAIN_MS);
   return pruned;
-}
-
-/** The name of a change of a cell's state in the audit. */
-function stateAction(before: CellState, after: CellState): AuditedAction {
-  if (after === "FROZEN") return "freeze_cell";
-  if (after === "DRAINING") return "drain_cell";
-  return before === "DRAINING" ? "undrain_cell" : "unfreeze_cell";
 }
 
 /** Returns why a begin is refused whose lease id is known with another batch (B2). */

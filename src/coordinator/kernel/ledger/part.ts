@@ -18,7 +18,6 @@ import { Positions } from "./position.ts";
 import { Pruner } from "./prune.ts";
 import { Removal } from "../../capabilities/removal/ledger.ts";
 import { ledgerSchema } from "./schema.ts";
-import { ReadLimiter } from "../../capabilities/reads/read-limiter.ts";
 import { SeenDirectory } from "../../capabilities/loss/seen-directory.ts";
 import { LedgerStore } from "./store.ts";
 import { TransferStore } from "../../capabilities/transfer/ledger-store.ts";
@@ -63,7 +62,6 @@ export function makePart(
   const links = new ShardLinks({ ...stored, isHalted: () => isHalted });
   const directory = new SeenDirectory(store);
   const deliveries: Deliveries = new Deliveries({ ...stored, links, directory });
-  const reads = new ReadLimiter(ports.clock, limits);
   const commits = new GroupCommit(
     ports,
     history,
@@ -84,7 +82,6 @@ export function makePart(
     startedAtMs,
     beginDurations,
     decisionDurations,
-    reads,
     transfers: new Transfers(part),
     removal: new Removal(part),
     pruner: new Pruner(part),

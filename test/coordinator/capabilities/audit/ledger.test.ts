@@ -4,10 +4,10 @@ import type { AuditEntry } from "../../../../src/coordinator/capabilities/audit/
 import type {
   Operator,
   BeginRequest,
-  SettableState,
   Caller,
   DecideRequest,
 } from "../../../../src/coordinator/kernel/messages.ts";
+import type { SettableState } from "../../../../src/coordinator/capabilities/cells/messages.ts";
 import { Cluster } from "../../../support/cluster.ts";
 import { beginRequest, decideRequest } from "../../../support/ops.ts";
 

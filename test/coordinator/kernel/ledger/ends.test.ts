@@ -4,7 +4,7 @@
  */
 import { expect, test } from "vitest";
 import { defaultLimits } from "../../../../src/common/limits.ts";
-import type { KnownLease } from "../../../../src/coordinator/kernel/messages.ts";
+import type { KnownLease } from "../../../../src/coordinator/capabilities/projection/messages.ts";
 import { shardOf, shardsOf } from "../../../../src/coordinator/kernel/placement.ts";
 import { begin, decide, isDecision, isPrepare, no, ok } from "../../../support/calls.ts";
 import { Cluster, type Call } from "../../../support/cluster.ts";

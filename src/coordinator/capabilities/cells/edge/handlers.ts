@@ -1,7 +1,8 @@
 import type * as z from "zod";
 import { fanOut } from "../../../kernel/fan-out.ts";
 import type { Cell } from "../../../kernel/directory/messages.ts";
-import type { CellStatus, SettableState } from "../../../kernel/messages.ts";
+import type { CellStatus } from "../../../kernel/messages.ts";
+import type { SettableState } from "../messages.ts";
 import { ok, refused, type Refusal, type Result } from "../../../kernel/refusal.ts";
 import { compareBytes, sourceOrder } from "../../../../common/source-order.ts";
 import { cellRoutes } from "./routes.ts";

@@ -1,7 +1,8 @@
 import { eq, sql, type SQL } from "drizzle-orm";
 import { ask } from "../../../kernel/ask.ts";
 import { isSamePoint } from "../../../kernel/history.ts";
-import type { HistoryPoint, KnownLease, OpenLease, Pull, PullAnswer } from "../../../kernel/messages.ts";
+import type { HistoryPoint } from "../../../kernel/messages.ts";
+import type { KnownLease, OpenLease, Pull, PullAnswer } from "../messages.ts";
 import type { Answer } from "../../../kernel/ports.ts";
 import { ok, type Result } from "../../../kernel/refusal.ts";
 import type { Env } from "../../../env.ts";

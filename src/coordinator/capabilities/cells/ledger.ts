@@ -1,0 +1,69 @@
+import type { AuditedAction } from "../../kernel/audit-trail.ts";
+import { cellRemoved } from "../../kernel/cell-removed.ts";
+import type { LedgerHalf } from "../../kernel/capability.ts";
+import type { LedgerPart } from "../../kernel/ledger/part.ts";
+import type { CellState } from "../../kernel/messages.ts";
+import { method, type Calls } from "../../kernel/method.ts";
+import { changedMeanwhile, ok, refused, type Result } from "../../kernel/refusal.ts";
+import type { SetState } from "./messages.ts";
+
+const onLedgers = { setState: method<SetState, null>("peer") };
+
+declare module "../../kernel/methods.ts" {
+  interface LedgerCalls extends Calls<typeof onLedgers> {}
+}
+
+const writes = ["set_state"] as const;
+
+declare module "../../kernel/write-points.ts" {
+  interface WritePoints extends Record<(typeof writes)[number], true> {}
+}
+
+export const ledger: LedgerHalf<typeof onLedgers> = {
+  writes,
+  methods: onLedgers,
+  make: (part) => ({
+    handlers: {
+      setState: async (message) => {
+        const reply = await part.commits.submit("set_state", () => setState(part, message));
+        part.begins.endUnfitWaits();
+        return reply;
+      },
+    },
+  }),
+};
+
+function setState(part: LedgerPart, message: SetState): Result<null> {
+  const isCurrent = message.stateVersion === part.store.number("cell_state_version");
+  if (!isCurrent && message.state !== part.store.cellState()) return changedMeanwhile(`cell ${part.cell}`);
+  const full = part.audit.current.refusal;
+  if (full !== undefined) return { ok: false, refusal: full };
+  const before = part.store.cellState();
+  if (before === "REMOVED") return cellRemoved(part.cell);
+  if (before === "REMOVING")
+    return refused("FAILED_PRECONDITION", `cell ${part.cell} is being removed; go on with the steps`, {
+      reason: "CELL_REMOVING",
+    });
+  // A change that keeps the state also makes a new version, so that messages sent before it are refused
+  // afterwards (A2).
+  part.store.changeCellState(message.state, part.positions, part.ports.clock.now());
+  if (message.state !== before) auditState(part, message, before);
+  return ok(null);
+}
+
+function auditState(part: LedgerPart, { operator, state }: SetState, before: CellState): void {
+  part.audit.current.append(operator, {
+    action: stateAction(before, state),
+    cell: part.cell,
+    target: part.cell,
+    before: { state: before },
+    after: { state },
+  });
+}
+
+/** The name of a change of a cell's state in the audit. */
+function stateAction(before: CellState, after: CellState): AuditedAction {
+  if (after === "FROZEN") return "freeze_cell";
+  if (after === "DRAINING") return "drain_cell";
+  return before === "DRAINING" ? "undrain_cell" : "unfreeze_cell";
+}
