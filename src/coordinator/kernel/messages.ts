@@ -299,12 +299,6 @@ export interface DecideRequest extends CellCall {
   isRemoval?: true;
 }
 
-/** Says that the cell still works on a lease (C8). */
-export interface RenewRequest extends CellCall {
-  lease: string;
-  reason: string;
-}
-
 export interface LeaseRequest extends CellCall {
   lease: string;
 }

@@ -33,15 +33,6 @@ export function shardOf(type: number, canonical: string, shards: number): number
   return jumpHash(high, low, shards);
 }
 
-/**
- * Returns the shards that a bucket has or would have had with any number of shards up to this one. The first
- * one has it now. There are few: seven among 256 shards, on average.
- */
-export function shardsEverOf(type: number, canonical: string, shards: number): number[] {
-  const all = Array.from({ length: shards }, (_, fewer) => shardOf(type, canonical, shards - fewer));
-  return [...new Set(all)];
-}
-
 /** The multiplier of the generator in the paper, 2862933555777941757, in two halves. */
 const MULTIPLIER_HIGH = 0x27bb2ee6;
 const MULTIPLIER_LOW = 0x87b0b0fd;

@@ -5,7 +5,7 @@ import { compareBytes } from "../../../common/source-order.ts";
 import { nameOf } from "../../kernel/shard/hold-entries.ts";
 import type { HeldEntry, HeldNames } from "../../kernel/shard/held-names.ts";
 import { comparePositions } from "./record-order.ts";
-import type { ArrivingHoldRow, ClaimRow, HoldRow } from "../../kernel/shard/rows.ts";
+import type { ClaimRow, HoldRow } from "../../kernel/shard/rows.ts";
 import { claimsOn } from "../../kernel/shard/store.ts";
 
 /** Sorts after every source order: they all begin with 0 or 1. */
@@ -199,6 +199,9 @@ export const positionOf = (row: Positioned): RecordPosition => [
   row.bucket_type,
   row.canonical,
 ];
+
+/** The hold of a create or replace, which will put a claim at a place in the list of its cell's records. */
+export type ArrivingHoldRow = HoldRow & { source_order: string };
 
 /** Whether a hold will put a claim into a range. */
 export function isArrivalIn(hold: HoldRow | undefined, range: ClaimRange): hold is ArrivingHoldRow {

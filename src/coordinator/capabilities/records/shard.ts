@@ -5,7 +5,7 @@ import { FIRST_HOLD } from "../../kernel/shard/held-names.ts";
 import type { Inquirer } from "../../kernel/shard/inquirer.ts";
 import type { ClaimReads } from "../../kernel/shard/read-queue.ts";
 import { MAX_ROUNDS, shown, type Stored } from "../../kernel/shard/reader.ts";
-import type { ArrivingHoldRow, ClaimRow } from "../../kernel/shard/rows.ts";
+import type { ClaimRow } from "../../kernel/shard/rows.ts";
 import type { ShardLog } from "../../kernel/shard/shard-log.ts";
 import type { ShardStore } from "../../kernel/shard/store.ts";
 import type {
@@ -24,6 +24,7 @@ import {
   type ClaimRange,
   type ScanStore,
   type WantedTypes,
+  type ArrivingHoldRow,
 } from "./scan-store.ts";
 
 /** What the first turn of a listing has read. `first` is undefined if it ended with the scan of the holds. */

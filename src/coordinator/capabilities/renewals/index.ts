@@ -1,7 +1,7 @@
 import type { Capability, LedgerHalf } from "../../kernel/capability.ts";
-import type { Lease, RenewRequest } from "../../kernel/messages.ts";
+import type { Lease } from "../../kernel/messages.ts";
 import { method, type Calls } from "../../kernel/method.ts";
-import { Renewals } from "./ledger.ts";
+import { Renewals, type RenewRequest } from "./ledger.ts";
 
 const methods = { renew: method<RenewRequest, Lease>("call") };
 

@@ -1,11 +1,17 @@
 import { GroupCommit } from "../../kernel/group-commit.ts";
 import type { History } from "../../kernel/history.ts";
-import type { Lease, RenewRequest } from "../../kernel/messages.ts";
+import type { CellCall, Lease } from "../../kernel/messages.ts";
 import type { Ports } from "../../kernel/ports.ts";
 import { ok, refused, type Result } from "../../kernel/refusal.ts";
 import { decidedOtherwise } from "../../kernel/ledger/decided-otherwise.ts";
 import type { Positions } from "../../kernel/ledger/position.ts";
 import type { LedgerStore } from "../../kernel/ledger/store.ts";
+
+/** Says that the cell still works on a lease (C8). */
+export interface RenewRequest extends CellCall {
+  lease: string;
+  reason: string;
+}
 
 /** A renewal so soon after the last one would change nothing that matters, so it is not written. */
 const MIN_INTERVAL_MS = 1_000;
@@ -50,7 +56,12 @@ export class Renewals {
       row.renewal_reason !== reason ||
       Math.abs(now - row.renewed_at_ms) >= MIN_INTERVAL_MS;
     if (!isNew) return ok(this.#store.leaseOf(row, now));
-    this.#store.renew(lease, now, reason);
+    this.#ports.sql.all(
+      "UPDATE lease SET renewed_at_ms = ?, renewal_reason = ? WHERE lease = ? AND decided = 0",
+      now,
+      reason,
+      lease,
+    );
     return ok(this.#store.leaseOf({ ...row, renewed_at_ms: now, renewal_reason: reason }, now));
   }
 }

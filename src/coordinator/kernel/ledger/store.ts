@@ -139,15 +139,6 @@ export class LedgerStore {
     );
   }
 
-  renew(lease: string, nowMs: number, reason: string): void {
-    this.#sql.all(
-      "UPDATE lease SET renewed_at_ms = ?, renewal_reason = ? WHERE lease = ? AND decided = 0",
-      nowMs,
-      reason,
-      lease,
-    );
-  }
-
   /**
    * Returns granted leases after a position, in the order of their grants. Transfers are none of them: nobody
    * but their own calls decides them (Y1). The position of a granted lease is its created position.

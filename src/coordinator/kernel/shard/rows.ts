@@ -72,9 +72,6 @@ export type ChangedClaimRow = Pick<
 export const CHANGED_COLUMNS =
   "bucket_type, canonical, value, uuid, subject_type, subject_id, source_type, source_id, scope, epoch";
 
-/** The hold of a create or replace, which will put a claim at a place in the list of its cell's records. */
-export type ArrivingHoldRow = HoldRow & { source_order: string };
-
 export type Claimant = Pick<
   HoldRow,
   "cell" | "subject_type" | "subject_id" | "source_type" | "source_id" | "scope" | "epoch"

@@ -1,5 +1,6 @@
 import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
-import type { Lease, RenewRequest } from "../../../../src/coordinator/kernel/messages.ts";
+import type { Lease } from "../../../../src/coordinator/kernel/messages.ts";
+import type { RenewRequest } from "../../../../src/coordinator/capabilities/renewals/ledger.ts";
 import type { Sent } from "../network.ts";
 import type { Evidence } from "./evidence.ts";
 import { factKey } from "./rows.ts";

@@ -1,5 +1,5 @@
 import type { BucketKey } from "../../../kernel/messages.ts";
-import { shardOf, shardsEverOf } from "../../../kernel/placement.ts";
+import { shardOf } from "../../../kernel/placement.ts";
 import { ok } from "../../../kernel/refusal.ts";
 import { storedTypes, toApiPeriod, timeOf } from "../../../api/answers.ts";
 import { historyRoutes } from "./routes.ts";
@@ -56,7 +56,7 @@ const historyHandlers: Handlers<typeof historyRoutes> = {
     const body = { erased: 0, changes: 0, has_more: false, dry_run: dryRun };
     let current: { claimEpoch?: number | null } = {};
     // The logs of shards that had the name before a growth may have changes of it (G9).
-    for (const shard of shardsEverOf(key.value.type, key.value.canonical, deployment.shards)) {
+    for (const shard of shardsEverOf(deployment, key.value)) {
       const target = { name: `shard ${shard}`, ...(dryRun ? {} : { advice: UNSURE }) };
       const done = await reach(readTimeoutMs(config.limits), target, () =>
         objects.shard(shard).erasePeriods({ ...message, ...current }),
@@ -74,6 +74,15 @@ const historyHandlers: Handlers<typeof historyRoutes> = {
 };
 
 const UNSURE = "periods may have been erased, or may still be; you can repeat the call";
+
+/**
+ * Returns the shards that a bucket has or would have had with any number of shards up to this one. The first
+ * one has it now. There are few: seven among 256 shards, on average.
+ */
+function shardsEverOf({ shards }: Deployment, { type, canonical }: BucketKey): number[] {
+  const all = Array.from({ length: shards }, (_, fewer) => shardOf(type, canonical, shards - fewer));
+  return [...new Set(all)];
+}
 
 const shardOfKey = ({ shards }: Deployment, { type, canonical }: BucketKey): number =>
   shardOf(type, canonical, shards);
