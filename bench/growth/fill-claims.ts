@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { digestWordsOf } from "../../src/common/digest.ts";
-import { raiseIncarnation } from "../../src/coordinator/kernel/history.ts";
+import { raiseIncarnation } from "../../src/coordinator/kernel/instances.ts";
 import { shardOf } from "../../src/coordinator/kernel/placement.ts";
 import { ShardLog } from "../../src/coordinator/kernel/shard/shard-log.ts";
 import { sourceOrder } from "../../src/common/source-order.ts";

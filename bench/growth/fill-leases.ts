@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from "node:crypto";
-import { raiseIncarnation } from "../../src/coordinator/kernel/history.ts";
+import { raiseIncarnation } from "../../src/coordinator/kernel/instances.ts";
 import { encodeExecutions } from "../../src/coordinator/kernel/ledger/executions.ts";
 import { encodePayload } from "../../src/coordinator/kernel/ledger/payload.ts";
 import { msOf, Positions } from "../../src/coordinator/kernel/ledger/position.ts";

@@ -7,7 +7,7 @@ import type { KeyPayload } from "../../src/coordinator/auth/key.ts";
 import type { DeclaredTypes } from "../../src/coordinator/capabilities/types/messages.ts";
 import type { Stamp } from "../../src/coordinator/kernel/formats.ts";
 import type { GrowthCopy } from "../../src/coordinator/capabilities/growth/messages.ts";
-import type { StoredLoss } from "../../src/coordinator/kernel/history.ts";
+import type { StoredLoss } from "../../src/coordinator/capabilities/loss/history.ts";
 import type { IdentitySet } from "../../src/coordinator/capabilities/identities/identities.ts";
 import type { ClockMark } from "../../src/coordinator/kernel/ledger/change-times.ts";
 import type { StoredExecutions } from "../../src/coordinator/kernel/ledger/executions.ts";

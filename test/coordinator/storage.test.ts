@@ -10,7 +10,7 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import { migration as mysqlMigration } from "../../src/users/cell/mysql/schema.ts";
 import { migration as postgresMigration } from "../../src/users/cell/postgres/schema.ts";
-import { raiseIncarnation } from "../../src/coordinator/kernel/history.ts";
+import { raiseIncarnation } from "../../src/coordinator/kernel/instances.ts";
 import { HeldNames } from "../../src/coordinator/kernel/shard/held-names.ts";
 import { Attempt } from "../../src/coordinator/kernel/ledger/attempt.ts";
 import { ReadLimiter } from "../../src/coordinator/capabilities/reads/read-limiter.ts";

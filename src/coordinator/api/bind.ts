@@ -1,6 +1,6 @@
 import { isAllowed } from "../auth/policy.ts";
 import type { Principal } from "../auth/principal.ts";
-import { HISTORY_HEADER } from "../kernel/history.ts";
+import { HISTORY_HEADER } from "../capabilities/loss/history.ts";
 import type { HistoryPoint } from "../kernel/messages.ts";
 import { ok, refused, type Result } from "../kernel/refusal.ts";
 import { accessRefusal, formatRefusal, notAllowed } from "./access-refusal.ts";

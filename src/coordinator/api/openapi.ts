@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { HISTORY_HEADER } from "../kernel/history.ts";
+import { HISTORY_HEADER } from "../capabilities/loss/history.ts";
 import { errorCodes } from "../kernel/refusal.ts";
 import { shippedTypes } from "../../common/types/shipped.ts";
 import { TYPE_SCHEMAS } from "../capabilities/types/edge/deployment-types.ts";

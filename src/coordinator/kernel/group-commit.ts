@@ -1,7 +1,7 @@
 import { FairQueue } from "./fair-queue.ts";
-import type { History } from "./history.ts";
 import type { Ports } from "./ports.ts";
 import { ok, type Result } from "./refusal.ts";
+import type { Standing } from "./standing.ts";
 import type { WritePoint } from "./write-points.ts";
 
 /**
@@ -12,6 +12,11 @@ const MAX_WEIGHT = 4_000;
 
 /** The owner of work that belongs to no cell. */
 const NO_OWNER = "";
+
+/** A slot, of which work needs only this. */
+interface MayWork {
+  readonly current: Pick<Standing, "stopped">;
+}
 
 interface SubmitOptions {
   weight?: number;
@@ -42,7 +47,7 @@ interface Item {
  */
 export class GroupCommit {
   readonly #ports: Pick<Ports, "sql" | "clock" | "halt">;
-  readonly #history: Pick<History, "refusal">;
+  readonly #standing: MayWork;
   readonly #alongside: () => void;
   readonly #durable: () => void;
   readonly #maxWeight: number;
@@ -56,13 +61,13 @@ export class GroupCommit {
    */
   constructor(
     ports: Pick<Ports, "sql" | "clock" | "halt">,
-    history: Pick<History, "refusal">,
+    standing: MayWork,
     alongside: () => void = () => {},
     durable: () => void = () => {},
     maxWeight: number = MAX_WEIGHT,
   ) {
     this.#ports = ports;
-    this.#history = history;
+    this.#standing = standing;
     this.#alongside = alongside;
     this.#durable = durable;
     this.#maxWeight = maxWeight;
@@ -105,7 +110,7 @@ export class GroupCommit {
       try {
         await this.#ports.clock.turn();
         items = this.#take();
-        const { refusal } = this.#history;
+        const refusal = this.#standing.current.stopped;
         const allowed = refusal === undefined ? items : items.filter(({ evenIfStopped }) => evenIfStopped);
         const results = allowed.length === 0 ? [] : this.#carryOut(allowed);
         await this.#ports.sql.flush();

@@ -48,7 +48,6 @@ export interface Reasons {
   BODY_TOO_LARGE: true;
   BODY_TOO_SLOW: true;
   LEASE_TOO_LARGE: true;
-  HISTORY_LOST: true;
   NO_CELLS: true;
   PLACEMENT_MISMATCH: true;
   FORMAT_UNKNOWN: true;

@@ -5,7 +5,7 @@
  */
 export const kernelWrites = {
   /** Writes of any object before its first use. */
-  any: ["migrate", "raise_format", "keep_name", "confirm_placement", "record_lost_history"],
+  any: ["migrate", "raise_format", "keep_name", "confirm_placement"],
   ledger: [
     "raise_incarnation",
     "grant",
@@ -16,11 +16,9 @@ export const kernelWrites = {
     "start_removal",
     "finish_removal",
     "change_transfer",
-    "rebuild_leases",
-    "accept_loss",
   ],
-  shard: ["exchange", "clear", "move_claims", "accept_loss", "finish_reconciliation"],
-  directory: ["restore_directory"],
+  shard: ["exchange", "clear", "move_claims"],
+  directory: [],
 } as const;
 
 /**

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { GroupCommit } from "../../../src/coordinator/kernel/group-commit.ts";
 import { ok, refused, type Refusal } from "../../../src/coordinator/kernel/refusal.ts";
+import { alwaysWorks } from "../../../src/coordinator/kernel/standing.ts";
 import { NodeSql } from "../../support/node-sql.ts";
 import { VirtualClock } from "../../support/virtual-clock.ts";
 
@@ -8,15 +9,15 @@ function start(): {
   sql: NodeSql;
   commits: GroupCommit;
   halts: unknown[];
-  history: { refusal: Refusal | undefined };
+  standing: { stopped: Refusal | undefined };
 } {
   const sql = new NodeSql();
   sql.database.exec("CREATE TABLE t (n INTEGER NOT NULL)");
   const halts: unknown[] = [];
-  const history: { refusal: Refusal | undefined } = { refusal: undefined };
+  const standing: { stopped: Refusal | undefined } = { stopped: undefined };
   const halt = (reason: unknown): void => void halts.push(reason);
-  const commits = new GroupCommit({ sql, clock: new VirtualClock(), halt }, history);
-  return { sql, commits, halts, history };
+  const commits = new GroupCommit({ sql, clock: new VirtualClock(), halt }, { current: standing });
+  return { sql, commits, halts, standing };
 }
 
 const rows = (sql: NodeSql): number[] =>
@@ -79,7 +80,7 @@ test("[B5] a clock that fails ends the instance, so that no caller waits forever
   clock.turn = () => Promise.reject(new Error("too many timers"));
   const commits = new GroupCommit(
     { sql, clock, halt: (reason) => void halts.push(reason) },
-    { refusal: undefined },
+    { current: alwaysWorks },
   );
   await expect(commits.submit("exchange", () => ok(1))).rejects.toThrow("too many timers");
   expect(halts).toHaveLength(1);
@@ -99,12 +100,12 @@ test("[M7] [N1] cells take turns, and the work of one cell is done in its order"
 });
 
 test("[H4] [M1] work that waits while a loss is noticed is refused, once the loss is durable", async () => {
-  const { sql, commits, history } = start();
+  const { sql, commits, standing } = start();
   const lost = refused("UNAVAILABLE", "lost");
   const release = sql.holdFlushes();
   let answered = false;
   const work = commits.submit("exchange", insert(sql, 1)).finally(() => (answered = true));
-  history.refusal = lost.refusal;
+  standing.stopped = lost.refusal;
   const before = sql.counts.transactions;
   await new VirtualClock().pass(0);
   expect(answered).toBe(false);
@@ -114,12 +115,12 @@ test("[H4] [M1] work that waits while a loss is noticed is refused, once the los
 });
 
 test("[H6] the work that accepts a loss is carried out, and the work beside it is not", async () => {
-  const { sql, commits, history } = start();
+  const { sql, commits, standing } = start();
   const lost = refused("UNAVAILABLE", "lost");
-  history.refusal = lost.refusal;
+  standing.stopped = lost.refusal;
   const works = [
     commits.submit("exchange", insert(sql, 1)),
-    commits.submit("accept_loss", insert(sql, 2), { evenIfStopped: true }),
+    commits.submit("clear", insert(sql, 2), { evenIfStopped: true }),
   ];
   expect(await Promise.all(works)).toEqual([lost, ok(2)]);
   expect(rows(sql)).toEqual([2]);

@@ -4,6 +4,7 @@ import { GroupCommit } from "../../../src/coordinator/kernel/group-commit.ts";
 import { readLimits } from "../../../src/common/limits.ts";
 import { META_TABLE, readMetaNumber, writeMeta } from "../../../src/coordinator/kernel/meta.ts";
 import { AlarmSchedule } from "../../../src/coordinator/kernel/alarm-schedule.ts";
+import { alwaysWorks } from "../../../src/coordinator/kernel/standing.ts";
 import { ok } from "../../../src/coordinator/kernel/refusal.ts";
 import { Slot } from "../../../src/coordinator/kernel/slot.ts";
 import { NodeSql } from "../../support/node-sql.ts";
@@ -99,7 +100,7 @@ test("[B5] if a transaction fails, the work that waits for the next one fails to
   let halts = 0;
   const commits = new GroupCommit(
     { sql, clock: new VirtualClock(), halt: () => void (halts += 1) },
-    { refusal: undefined },
+    { current: alwaysWorks },
   );
   const insert = (n: number) => () => void sql.all("INSERT INTO t (n) VALUES (?)", n);
   const failing = (): void => {
@@ -125,7 +126,7 @@ test("[N1] later work gets a transaction of its own, and each one runs the `alon
   let alongside = 0;
   const commits = new GroupCommit(
     { sql, clock: new VirtualClock(), halt: () => {} },
-    { refusal: undefined },
+    { current: alwaysWorks },
     () => void (alongside += 1),
   );
   const insert = (n: number) => () => void sql.all("INSERT INTO t (n) VALUES (?)", n);
@@ -137,7 +138,10 @@ test("[N1] later work gets a transaction of its own, and each one runs the `alon
 
 test("[C2] submitted work is not answered before it is durable", async () => {
   const sql = new NodeSql();
-  const commits = new GroupCommit({ sql, clock: new VirtualClock(), halt: () => {} }, { refusal: undefined });
+  const commits = new GroupCommit(
+    { sql, clock: new VirtualClock(), halt: () => {} },
+    { current: alwaysWorks },
+  );
   const release = sql.holdFlushes();
   let answered = false;
   const work = commits.submit("exchange", () => ok(7)).finally(() => (answered = true));

@@ -180,8 +180,8 @@ export const bugs: Record<string, Bug> = {
       },
       {
         file: "src/coordinator/kernel/shard/shard.ts",
-        find: "const late = placementGuard.refuseOutdated(message) ?? history.refusal;",
-        put: "const late = history.refusal;",
+        find: "const late = placementGuard.refuseOutdated(message) ?? standing.current.stopped;",
+        put: "const late = standing.current.stopped;",
       },
     ],
   },
@@ -317,7 +317,7 @@ export const bugs: Record<string, Bug> = {
     "G6",
     ["I31"],
     "src/coordinator/capabilities/growth/source.ts",
-    "if (!this.#part.history.isLost) this.#part.log.reset();",
+    "if (this.#part.standing.current.stopped === undefined) this.#part.log.reset();",
     "",
   ),
   "a router shows an answer from before a name moved": one(
@@ -996,7 +996,7 @@ export const bugs: Record<string, Bug> = {
   "a loss that an operator declares is not stored": one(
     "H4",
     ["I25"],
-    "src/coordinator/kernel/history.ts",
+    "src/coordinator/capabilities/loss/history.ts",
     'if (!this.isLost) this.#notice(null, "an operator", { reason: operator.reason ?? "" });',
     "",
   ),
@@ -1017,8 +1017,8 @@ export const bugs: Record<string, Bug> = {
   "points of before an accepted loss still stop a part": one(
     "H6",
     ["I25"],
-    "src/coordinator/kernel/history.ts",
-    "if (incarnation < this.#accepted) return true;",
+    "src/coordinator/kernel/instances.ts",
+    "if (incarnation < this.#includedBefore) return true;",
     "",
   ),
   // Routers
@@ -1209,8 +1209,8 @@ export const bugs: Record<string, Bug> = {
     "B3",
     ["I8"],
     "src/coordinator/kernel/ledger/begins.ts",
-    "counter: ++this.#attempts };",
-    "counter: ++this.#attempts, ...{ incarnation: 1 } };",
+    "counter: ++this.#attempts,",
+    "counter: ++this.#attempts, ...{ incarnation: 1 },",
   ),
   "a create takes a claimed name": one(
     "B4",
@@ -1315,7 +1315,7 @@ export const bugs: Record<string, Bug> = {
   "positions alone tell how far a part has got": one(
     "H1",
     ["I24"],
-    "src/coordinator/kernel/history.ts",
+    "src/coordinator/kernel/instances.ts",
     "if (incarnation === newest.incarnation) return",
     "return",
   ),
@@ -1323,8 +1323,8 @@ export const bugs: Record<string, Bug> = {
     "H2",
     ["I24"],
     "src/coordinator/kernel/ledger/part.ts",
-    "() => history.raise(),",
-    "() => (history.raise(), history.madeDurable(positions.last)),",
+    "() => instances.raise(),",
+    "() => (instances.raise(), instances.madeDurable(positions.last)),",
   ),
   "an inquiry does not say what the shard has seen": one(
     "H2",
@@ -1407,8 +1407,8 @@ export const bugs: Record<string, Bug> = {
     "H1",
     ["I26"],
     "src/coordinator/kernel/directory/part.ts",
-    "if (store.storePosition()) history.raise();",
-    "if (store.storePosition() && history.incarnation === 0) history.raise();",
+    "if (store.storePosition()) instances.raise();",
+    "if (store.storePosition() && instances.incarnation === 0) instances.raise();",
   ),
   "the directory is not told what D1 has seen of it": one(
     "H2",
@@ -1469,14 +1469,14 @@ export const bugs: Record<string, Bug> = {
   "a restart forgets that the history is lost": one(
     "H4",
     ["I24", "I25"],
-    "src/coordinator/kernel/history.ts",
+    "src/coordinator/capabilities/loss/history.ts",
     'typeof stored === "string" ? (JSON.parse(stored) as StoredLoss) : undefined',
     "undefined",
   ),
   "a new instance of a ledger makes shards forget the point of another": one(
     "H5",
     ["I24"],
-    "src/coordinator/kernel/history.ts",
+    "src/coordinator/kernel/instances.ts",
     "return hasKnown && point !== null ? point : undefined;",
     "return point ?? undefined;",
   ),
@@ -1498,8 +1498,8 @@ export const bugs: Record<string, Bug> = {
     "L7",
     ["I24"],
     "src/coordinator/kernel/ledger/ledger.ts",
-    "history.refuse(message.seen, isCall ?",
-    "history.refuse(isCall ? null : message.seen, isCall ?",
+    "standing.current.admit(message.seen, noticedBy)",
+    "standing.current.admit(isCall ? null : message.seen, noticedBy)",
   ),
   "answers to a cell have no point": one(
     "L7",
@@ -1799,8 +1799,8 @@ export const bugs: Record<string, Bug> = {
     "B2",
     ["I10"],
     "src/coordinator/kernel/ledger/ledger.ts",
-    "row.payload_hash === request.payloadHash ? undefined : leaseIdReused()",
-    "undefined",
+    "if (row.payload_hash === request.payloadHash) return undefined;",
+    "return undefined;",
   ),
   "retries ask all shards at once": one(
     "B9",

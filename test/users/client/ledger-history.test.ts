@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { LedgerHistory } from "../../../src/users/client/ledger-history.ts";
 import { transferRoutes } from "../../../src/coordinator/capabilities/transfer/edge/routes.ts";
-import { HISTORY_HEADER } from "../../../src/coordinator/kernel/history.ts";
+import { HISTORY_HEADER } from "../../../src/coordinator/capabilities/loss/history.ts";
 import {
   historyHeaderOf,
   readHistoryHeader,

@@ -1,4 +1,4 @@
-import type { History } from "../../kernel/history.ts";
+import type { Instances } from "../../kernel/instances.ts";
 import { ok, refused, type Result } from "../../kernel/refusal.ts";
 import { OPERATORS, type ReadQueue } from "../../kernel/shard/read-queue.ts";
 import type { ShardLog } from "../../kernel/shard/shard-log.ts";
@@ -7,7 +7,7 @@ import type { ChangesPage, ChangesRequest } from "./messages.ts";
 
 interface Needs {
   readonly log: ShardLog;
-  readonly history: Pick<History, "incarnationAt" | "lastPositionAfter">;
+  readonly instances: Pick<Instances, "incarnationAt" | "lastPositionAfter">;
   readonly reads: Pick<ReadQueue, "run">;
 }
 
@@ -16,7 +16,7 @@ export async function listChanges(
   part: Needs,
   { after, ...message }: ChangesRequest,
 ): Promise<Result<ChangesPage>> {
-  const { log, history, reads } = part;
+  const { log, instances, reads } = part;
   const newest = log.position;
   // A consumer's word proves no loss, like a router's (Q3).
   if (after !== null && after > newest) {
@@ -29,19 +29,19 @@ export async function listChanges(
   return reads
     .run<Result<ChangesPage>>(message.cell ?? OPERATORS, () => {
       const start = after ?? newest;
-      const read = changesPage(log, start, message, history.lastPositionAfter(start));
+      const read = changesPage(log, start, message, instances.lastPositionAfter(start));
       return read === undefined
         ? { value: changesPruned(after), rows: 0 }
-        : { value: ok(withPoints(history, read.page)), rows: read.visited };
+        : { value: ok(withPoints(instances, read.page)), rows: read.visited };
     })
     .then((done) => (done.ok ? done.value : done));
 }
 
-function withPoints(history: Needs["history"], page: Omit<ChangesPage, "incarnations">): ChangesPage {
+function withPoints(instances: Needs["instances"], page: Omit<ChangesPage, "incarnations">): ChangesPage {
   const { after, through } = page;
   const incarnations: ChangesPage["incarnations"] = [
-    history.incarnationAt(after),
-    history.incarnationAt(through),
+    instances.incarnationAt(after),
+    instances.incarnationAt(through),
   ];
   return { ...page, incarnations };
 }

@@ -14,7 +14,7 @@ import { MAX_SHARDS, placementOf, shardsOf } from "../../kernel/placement.ts";
 import { ok, refused, type Result } from "../../kernel/refusal.ts";
 import { operationsIn, runningOperations } from "../operations/directory.ts";
 import type { DirectoryPart } from "../../kernel/directory/part.ts";
-import { MAX_BELIEVED } from "../../kernel/history.ts";
+import { MAX_BELIEVED } from "../../kernel/instances.ts";
 
 declare module "../../kernel/audit-trail.ts" {
   interface AuditedActions {

@@ -113,7 +113,7 @@ const directory: DirectoryHalf<typeof onDirectory> = {
       // D1 only gets growths that were durable here (G2).
       guardCopies: ({ growthCopiedAt = 0 }: Envelope & Partial<CopiedGrowth>) =>
         growthCopiedAt > growthIn(part).position
-          ? part.history.refuseBehind("the copy of the growth in D1")
+          ? part.standing.current.behind("the copy of the growth in D1")
           : undefined,
       confirmed: () => ({ growth: growthIn(part).growth }),
       running: () => growthOperation(part),

@@ -1,8 +1,9 @@
+import type { Standing } from "../../kernel/standing.ts";
 import type { Limits } from "../../../common/limits.ts";
 import { ask } from "../../kernel/ask.ts";
 import { fanOut } from "../../kernel/fan-out.ts";
 import type { GroupCommit } from "../../kernel/group-commit.ts";
-import type { History } from "../../kernel/history.ts";
+import type { Instances } from "../../kernel/instances.ts";
 import type { BucketKey, Decision, PingShard, ShardWork } from "../../kernel/messages.ts";
 import type { Peers } from "../../kernel/methods.ts";
 import type { Change, PlacementGuard } from "../../kernel/placement-guard.ts";
@@ -42,7 +43,8 @@ interface Needs {
   readonly limits: Limits;
   readonly peers: Pick<Peers, "shard">;
   readonly placementGuard: PlacementGuard;
-  readonly history: History;
+  readonly instances: Instances;
+  readonly standing: Slot<Standing>;
   readonly commits: GroupCommit;
   readonly source: GrowthSource;
   readonly target: GrowthTarget;
@@ -125,7 +127,8 @@ export class Residence implements kernel.Residence {
   /** A source has handed over, which it knows only if that was durable here. */
   #handedOverBy(source: number, handedOver: HandedOver): void {
     if (!this.#part.target.missingSources.includes(source)) return;
-    if (this.#part.history.state !== "reconciling") this.#part.history.refuseBehind(`shard ${source}`);
+    if (this.#part.standing.current.incomplete === undefined)
+      this.#part.standing.current.behind(`shard ${source}`);
     else
       void this.#part.commits.submit("receive", () => {
         // The source may have sent it again during the wait (M1).
@@ -143,7 +146,7 @@ export class Residence implements kernel.Residence {
     if (before === undefined && (cut === undefined || this.#part.index >= cut.from)) {
       // A growth in which this shard got its names has ended, and it has only those of an aborted one.
       if (cut === undefined && this.#part.target.hasCopiesToDrop)
-        this.#part.history.refuseBehind("the directory");
+        this.#part.standing.current.behind("the directory");
       this.#part.ports.sql.transaction(["confirm_placement"], () => {
         adopt();
         if (cut !== undefined) this.#part.target.expect(cut);
@@ -152,7 +155,7 @@ export class Residence implements kernel.Residence {
     }
     if (before !== undefined && (cut === undefined || shardsOf(before) !== cut.from))
       // The growth has ended, which it does only after this shard has handed over: this shard went back.
-      this.#part.history.refuseBehind("the directory");
+      this.#part.standing.current.behind("the directory");
     const fence = (): void => {
       if (this.#part.placementGuard.placement === placement) return;
       const missed = missedGrowth(before ?? placement, placement);
@@ -209,7 +212,7 @@ export class Residence implements kernel.Residence {
     const { placement = message.placement } = isCut ? this.#part.placementGuard : message;
     const refusal =
       (await this.#part.placementGuard.admit({ ...message, placement })) ??
-      this.#part.history.refuse(message.seen, "a caller") ??
+      this.#part.standing.current.admit(message.seen, "a caller") ??
       this.#refuseSeen(message);
     const reply =
       refusal === undefined ? await this.#part.source.step(message) : { ok: false as const, refusal };
@@ -235,7 +238,7 @@ export class Residence implements kernel.Residence {
 
   #refuseSeen({ sightings = [] }: GrowthStep): Refusal | undefined {
     for (const { cell, point } of sightings) {
-      const refusal = this.#part.history.refuse(point, `the ledger of cell ${cell}`);
+      const refusal = this.#part.standing.current.admit(point, `the ledger of cell ${cell}`);
       if (refusal !== undefined) return refusal;
     }
     return undefined;
@@ -249,14 +252,14 @@ export class Residence implements kernel.Residence {
     // Before the cut, this shard has nothing but copies, so it can get what it has lost again.
     const isReplaceable =
       this.#part.placementGuard.placement === undefined && placement === placementOf(growth.from);
-    const hasSeen = seen === undefined || this.#part.history.includes(seen);
-    if (isReplaceable && !hasSeen && !this.#part.history.isLost) {
+    const hasSeen = seen === undefined || this.#part.instances.includes(seen);
+    if (isReplaceable && !hasSeen && this.#part.standing.current.stopped === undefined) {
       await this.#part.ports.sql.flush();
-      return ok({ state: "unknown", point: this.#part.history.point ?? null, seen: null });
+      return ok({ state: "unknown", point: this.#part.instances.point ?? null, seen: null });
     }
-    const refusal = this.#part.history.refuse(seen, sender);
+    const refusal = this.#part.standing.current.admit(seen, sender);
     if (refusal !== undefined) {
-      if (this.#part.history.isLost) await this.#part.ports.sql.flush();
+      if (this.#part.standing.current.stopped !== undefined) await this.#part.ports.sql.flush();
       return { ok: false, refusal };
     }
     const reply = await this.#part.commits.submit("receive", () => this.#part.target.receive(message), {
@@ -264,7 +267,7 @@ export class Residence implements kernel.Residence {
     });
     // The moved holds need a sweep, and the first message may have found no alarm (M3).
     this.#part.sweeper.arm();
-    return reply.ok ? ok({ ...reply.value, point: this.#part.history.point ?? null }) : reply;
+    return reply.ok ? ok({ ...reply.value, point: this.#part.instances.point ?? null }) : reply;
   }
 }
 

@@ -1,3 +1,5 @@
+import type { Slot } from "../../kernel/slot.ts";
+import type { Standing } from "../../kernel/standing.ts";
 import { ask } from "../../kernel/ask.ts";
 import { fanOut } from "../../kernel/fan-out.ts";
 import type { GroupCommit } from "../../kernel/group-commit.ts";
@@ -11,7 +13,7 @@ import type {
   MovedName,
   Receive,
 } from "./messages.ts";
-import type { History } from "../../kernel/history.ts";
+import type { Instances } from "../../kernel/instances.ts";
 import type { HookLists } from "../../kernel/half.ts";
 import type { KeptCursor, ShardHooks } from "../../kernel/shard/hooks.ts";
 import type { Limits } from "../../../common/limits.ts";
@@ -89,7 +91,8 @@ interface Needs {
   readonly ranges: Pick<RangeHolds, "size">;
   readonly hooks: Pick<HookLists<ShardHooks>, "moved">;
   readonly log: ShardLog;
-  readonly history: History;
+  readonly instances: Instances;
+  readonly standing: Slot<Standing>;
   readonly commits: GroupCommit;
   readonly peers: Pick<Peers, "shard" | "directory">;
   readonly placementGuard: PlacementGuard;
@@ -129,7 +132,12 @@ export class GrowthSource {
    */
   get hasWork(): boolean {
     const growth = this.#growth;
-    if (growth?.isFenced !== true || this.#isDone(growth) || this.#part.history.isLost) return false;
+    if (
+      growth?.isFenced !== true ||
+      this.#isDone(growth) ||
+      this.#part.standing.current.stopped !== undefined
+    )
+      return false;
     return this.#isHandedOver(growth) || this.#part.ranges.size === 0;
   }
 
@@ -150,7 +158,7 @@ export class GrowthSource {
   /** What a new shard may lack to which this one has handed over. Undefined: it has not. */
   handedOverTo(shard: number): HandedOver | undefined {
     if (this.#givesTo.includes(shard)) return undefined;
-    return { point: this.#part.history.point ?? null, ledgers: this.#part.log.ledgerPoints };
+    return { point: this.#part.instances.point ?? null, ledgers: this.#part.log.ledgerPoints };
   }
 
   /** The shards that have not confirmed yet that they serve what they get from this one. */
@@ -188,7 +196,8 @@ export class GrowthSource {
 
   get #waitsFor(): GrowthProgress["waitsFor"] {
     if (this.#part.ranges.size > 0) return "transfer";
-    return this.#part.history.state === "complete" ? null : "reconciliation";
+    const { stopped, incomplete } = this.#part.standing.current;
+    return (stopped ?? incomplete) === undefined ? null : "reconciliation";
   }
 
   /** Must be called in the transaction that makes or ends a hold on a name. */
@@ -210,7 +219,7 @@ export class GrowthSource {
         placementMismatch(placementOf(growth.to), placementOf(growth.from)),
       );
     await this.work(rows);
-    const { refusal } = this.#part.history;
+    const refusal = this.#part.standing.current.stopped;
     if (refusal !== undefined) return { ok: false, refusal };
     const { progress } = this;
     if (progress.state !== "none" || (growth.phase !== "cut" && growth.phase !== "concluded"))
@@ -289,7 +298,7 @@ export class GrowthSource {
     if (this.#growth?.id === growth.id) this.#store({ ...this.#growth, isFenced: true });
     else this.#begin(growth, true);
     // A shard that is lost changes nothing of its history (H4).
-    if (!this.#part.history.isLost) this.#part.log.reset();
+    if (this.#part.standing.current.stopped === undefined) this.#part.log.reset();
   }
 
   /** Must be called in the transaction that accepts a loss (H6). What is left is copied again. */
@@ -324,7 +333,10 @@ export class GrowthSource {
   async #work(rows: number, mostDeleted: number): Promise<void> {
     const asked = new Set<number>();
     let cleaned = 0;
-    for (let left = rows; left > 0 && this.#growth !== undefined && !this.#part.history.isLost;) {
+    for (
+      let left = rows;
+      left > 0 && this.#growth !== undefined && this.#part.standing.current.stopped === undefined;
+    ) {
       const growth = this.#growth;
       if (growth.isFenced && this.#isHandedOver(growth)) {
         if (growth.isCleaned) return;
@@ -376,7 +388,7 @@ export class GrowthSource {
   /** Reads the next names of the first pass, and then those that have changed since they were read. */
   #read(growth: StoredGrowth, limit: number): Batch {
     const { copy, cursor } = growth;
-    const point = this.#part.history.pointOfRows(this.#part.log.position) ?? null;
+    const point = this.#part.instances.pointOfRows(this.#part.log.position) ?? null;
     const page = cursor === null ? undefined : this.#part.names.page(cursor, limit);
     const changed = page === undefined ? this.#part.names.changed(limit) : [];
     // A shard that went back may have rows of an earlier growth that it has handed over (G4).
@@ -415,13 +427,19 @@ export class GrowthSource {
     for (let repeat = 0; repeat < MOST_REPEATS; repeat += 1) {
       const growth = this.#growth;
       const target = growth?.targets[shard];
-      if (growth?.copy !== batch.copy || target === undefined || this.#part.history.isLost) return "stopped";
+      if (
+        growth?.copy !== batch.copy ||
+        target === undefined ||
+        this.#part.standing.current.stopped !== undefined
+      )
+        return "stopped";
       const answer = await ask(this.#part.ports.clock, this.#part.limits.exchangeTimeoutMs, () =>
         this.#part.peers.shard(shard).receive(this.#message(growth, target, batch, names, isComplete)),
       );
       if (answer.kind !== "ok" || this.#growth?.copy !== batch.copy) return "stopped";
       const { state, point, seen } = answer.value;
-      if (seen !== null && this.#part.history.refuse(seen, `shard ${shard}`) !== undefined) return "stopped";
+      if (seen !== null && this.#part.standing.current.admit(seen, `shard ${shard}`) !== undefined)
+        return "stopped";
       // A target that lacks something may have gone back to before its first change (G5).
       const newest = state === "unknown" ? point : (point ?? target.seen);
       const now: Target = { ...target, seen: newest, checked: seen ?? target.checked };
@@ -469,7 +487,7 @@ export class GrowthSource {
       names: [...names],
       ledgers: isComplete ? this.#part.log.ledgerPoints : {},
       isComplete,
-      isReconciling: this.#part.history.state === "reconciling",
+      isReconciling: this.#part.standing.current.incomplete !== undefined,
     };
   }
 

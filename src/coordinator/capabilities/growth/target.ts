@@ -1,5 +1,7 @@
+import type { Slot } from "../../kernel/slot.ts";
+import type { Standing } from "../../kernel/standing.ts";
 import type { AbortedGrowth, Growth, HandedOver, Receive, Received } from "./messages.ts";
-import { isSamePoint, nextPoint, type History } from "../../kernel/history.ts";
+import { isSamePoint, nextPoint } from "../../kernel/instances.ts";
 import type { HookLists } from "../../kernel/half.ts";
 import type { ShardHooks } from "../../kernel/shard/hooks.ts";
 import type { BucketKey, HistoryPoint } from "../../kernel/messages.ts";
@@ -43,7 +45,7 @@ interface Needs {
   readonly ports: Pick<Ports, "sql" | "clock">;
   readonly names: MovedNames;
   readonly log: ShardLog;
-  readonly history: History;
+  readonly standing: Slot<Standing>;
   readonly hooks: Pick<HookLists<ShardHooks>, "incomplete">;
   readonly placementGuard: PlacementGuard;
 }
@@ -79,7 +81,11 @@ export class GrowthTarget {
 
   /** Whether copies of an aborted growth are left to delete. */
   get hasCopiesToDrop(): boolean {
-    return this.hasOnlyCopies && !this.#part.history.isLost && (this.#aborted?.cursor ?? null) !== null;
+    return (
+      this.hasOnlyCopies &&
+      this.#part.standing.current.stopped === undefined &&
+      (this.#aborted?.cursor ?? null) !== null
+    );
   }
 
   serves({ type, canonical }: BucketKey): boolean {
@@ -234,7 +240,7 @@ export class GrowthTarget {
     this.#takeOver(message);
     this.#part.placementGuard.adopt(placementOf(growth.to));
     // Names that the source has lost look free, and only their owners' verification may take them.
-    if (isReconciling) this.#part.history.inheritLoss(`shard ${source}`);
+    if (isReconciling) this.#part.standing.current.inherit(`shard ${source}`);
     this.#forgetIfComplete();
     return this.#changed("active", point);
   }

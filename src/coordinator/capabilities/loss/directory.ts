@@ -1,18 +1,23 @@
-import { abovePoints, MAX_BELIEVED, POSITION_MARGIN } from "../../kernel/history.ts";
+import { MAX_BELIEVED } from "../../kernel/instances.ts";
+import { abovePoints, POSITION_MARGIN, type History } from "./history.ts";
 import type { HistoryPoint } from "../../kernel/messages.ts";
 import { ok, type Result } from "../../kernel/refusal.ts";
 import type { Cell, DirectoryReconciliation, RestoreDirectory } from "../../kernel/directory/messages.ts";
 import type { MissingRows } from "../../kernel/directory/hooks.ts";
 import type { DirectoryPart } from "../../kernel/directory/part.ts";
 
+interface Needs extends DirectoryPart {
+  readonly history: History;
+}
+
 /**
  * Reconciles a directory that has gone back in time (H8). Nothing of what is left is removed, because it is
  * true: it was stored before the loss, or since.
  */
 export class DirectoryReconciler {
-  readonly #part: DirectoryPart;
+  readonly #part: Needs;
 
-  constructor(part: DirectoryPart) {
+  constructor(part: Needs) {
     this.#part = part;
   }
 
@@ -21,7 +26,7 @@ export class DirectoryReconciler {
    * loss. A page can be sent again.
    */
   async reconcile(page: RestoreDirectory): Promise<Result<DirectoryReconciliation>> {
-    const { history, commits } = this.#part;
+    const { history, instances, commits } = this.#part;
     const isDeclared = await history.declare(page);
     if (page.dryRun || !history.isLost) {
       const isExamined = history.isLost || isDeclared;
@@ -33,7 +38,7 @@ export class DirectoryReconciler {
     const { missing, durable } = restored.value;
     if (durable !== undefined) {
       durable();
-      const { point } = history;
+      const { point } = instances;
       this.#part.ports.log("history_reconciled", {
         part: "the directory",
         reason: page.operator.reason ?? "",
@@ -100,8 +105,8 @@ export class DirectoryReconciler {
   }
 
   #accept(seenByCaller: HistoryPoint | undefined): () => void {
-    const { history, store } = this.#part;
-    const own = { incarnation: history.incarnation, position: store.position };
+    const { history, instances, store } = this.#part;
+    const own = { incarnation: instances.incarnation, position: store.position };
     const seen = abovePoints(abovePoints(own, history.status.loss?.seen), seenByCaller);
     const firstPosition = store.position + 1;
     store.raiseTo(Math.min(seen.position, MAX_BELIEVED) + POSITION_MARGIN);

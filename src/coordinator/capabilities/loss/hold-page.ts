@@ -11,7 +11,7 @@ export async function listHolds(part: ShardPart, message: ListHolds): Promise<Re
   if (!residence.isWhole) return { ok: false, refusal: residence.notHere() };
   const page = holdPage(part, message);
   await part.ports.sql.flush();
-  const point = part.history.point ?? null;
+  const point = part.instances.point ?? null;
   return ok({ ...page, point, seen: part.log.ledgerPoint(message.cell) ?? null });
 }
 

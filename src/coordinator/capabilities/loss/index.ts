@@ -2,12 +2,18 @@ import type { Capability, DirectoryHalf, LedgerHalf, ShardHalf } from "../../ker
 import type { DirectoryReconciliation, RestoreDirectory } from "../../kernel/directory/messages.ts";
 import { durable } from "../../kernel/durable.ts";
 import type { Envelope, ShardPoints } from "../../kernel/messages.ts";
+import type { Instances } from "../../kernel/instances.ts";
 import { method, peerMethod, type Calls } from "../../kernel/method.ts";
+import type { Ports } from "../../kernel/ports.ts";
+import { positionAt } from "../../kernel/ledger/position.ts";
 import { ok } from "../../kernel/refusal.ts";
+import type { Slot } from "../../kernel/slot.ts";
+import type { Standing } from "../../kernel/standing.ts";
 import { DirectoryReconciler } from "./directory.ts";
 import { listHolds } from "./hold-page.ts";
 import { knowledgeOf } from "./knowledge.ts";
-import { LedgerReconciler } from "./ledger.ts";
+import { History } from "./history.ts";
+import { compareBatch, LedgerReconciler } from "./ledger.ts";
 import type {
   ComparePoints,
   FinishShard,
@@ -49,14 +55,39 @@ declare module "../../kernel/methods.ts" {
   interface DirectoryCalls extends Calls<typeof onDirectory> {}
 }
 
+const writesOf = {
+  ledger: ["record_lost_history", "rebuild_leases", "accept_loss"],
+  shard: ["record_lost_history", "accept_loss", "finish_reconciliation"],
+  directory: ["record_lost_history", "restore_directory"],
+} as const;
+
+declare module "../../kernel/write-points.ts" {
+  interface WritePoints extends Record<(typeof writesOf)[keyof typeof writesOf][number], true> {}
+}
+
+interface Part {
+  readonly ports: Ports;
+  readonly instances: Instances;
+  readonly standing: Slot<Standing>;
+}
+
+/** @param name - the part, as messages to operators name it */
+function historyOf({ ports, instances, standing }: Part, name: string): History {
+  const history = new History(ports, name, instances);
+  standing.provide(history);
+  return history;
+}
+
 const ledger: LedgerHalf<typeof onLedgers> = {
+  writes: writesOf.ledger,
   methods: onLedgers,
   make: (part) => {
-    const reconciler = new LedgerReconciler(part);
+    const history = historyOf(part, `the ledger of cell ${part.cell}`);
+    const reconciler = new LedgerReconciler({ ...part, history });
     return {
       handlers: {
         /** Returns what this ledger knows of its own history. */
-        part: () => ok(part.history.status),
+        part: () => ok(history.status),
         /** Rebuilds the leases that this ledger has forgotten, and accepts its loss (H7). */
         reconcile: (message) => reconciler.reconcile(message),
         /** Returns what this ledger knows of a shard that has gone back in time (H6). */
@@ -68,20 +99,27 @@ const ledger: LedgerHalf<typeof onLedgers> = {
         /** Returns the newest point of each shard that this ledger has seen, for the shards to check (G7). */
         seenShards: () => ok(Object.fromEntries(part.links.points)),
       },
+      hooks: {
+        guardCall: ({ seen }) => history.refuseImpossible(seen, positionAt(part.ports.clock.now())),
+        compareBatch,
+        metrics: () => ({ state: history.state }),
+      },
       parts: { reconciler },
     };
   },
 };
 
 const shard: ShardHalf<typeof onShards> = {
+  writes: writesOf.shard,
   methods: onShards,
   make: (part) => {
     const { residence } = part;
-    const reconciler = new ShardReconciler(part);
+    const history = historyOf(part, `shard ${part.index}`);
+    const reconciler = new ShardReconciler({ ...part, history });
     return {
       handlers: {
         /** Returns what this shard knows of its own history. */
-        part: () => ok(part.history.status),
+        part: () => ok(history.status),
         /** Accepts that this shard has gone back in time (H6). A dry run returns what would be accepted. */
         reconcile: async (message) => {
           const reply = await reconciler.reconcile(message);
@@ -97,22 +135,25 @@ const shard: ShardHalf<typeof onShards> = {
             : reconciler.finish(message),
         listHolds: (message) => listHolds(part, message),
       },
+      hooks: { metrics: () => ({ state: history.state }) },
     };
   },
 };
 
 const directory: DirectoryHalf<typeof onDirectory> = {
+  writes: writesOf.directory,
   methods: onDirectory,
   make: (part) => {
-    const reconciler = new DirectoryReconciler(part);
+    const history = historyOf(part, "the directory");
+    const reconciler = new DirectoryReconciler({ ...part, history });
     return {
       handlers: {
         /** Returns what this directory knows of its own history. */
-        part: async () => durable(part, ok(part.history.status)),
+        part: async () => durable(part, ok(history.status)),
         /** Compares what ledgers have seen of this directory with its history (H2). Success confirms them. */
         compare: (message) => {
           for (const { noticedBy, point } of message.points) {
-            const refusal = part.history.refuse(point, noticedBy);
+            const refusal = history.admit(point, noticedBy);
             if (refusal !== undefined) return { ok: false, refusal };
           }
           return ok(null);
@@ -120,6 +161,7 @@ const directory: DirectoryHalf<typeof onDirectory> = {
         /** Takes over what copies of the lost rows still have, and accepts the loss (H8). */
         reconcile: (message) => reconciler.reconcile(message),
       },
+      hooks: { metrics: () => ({ state: history.state }) },
     };
   },
 };

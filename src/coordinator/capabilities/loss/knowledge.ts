@@ -1,4 +1,4 @@
-import { TOLD_INCARNATIONS } from "../../kernel/history.ts";
+import { TOLD_INCARNATIONS } from "./history.ts";
 import type { HistoryPoint } from "../../kernel/messages.ts";
 import type { Knowledge, KnowledgeRequest } from "./messages.ts";
 import type { LedgerStore } from "../../kernel/ledger/store.ts";

@@ -1,7 +1,8 @@
 import { ask } from "../../kernel/ask.ts";
 import type { AuditTrail } from "../../kernel/audit-trail.ts";
 import type { GroupCommit } from "../../kernel/group-commit.ts";
-import { abovePoints, MAX_BELIEVED, POSITION_MARGIN, type History } from "../../kernel/history.ts";
+import { MAX_BELIEVED, type Instances } from "../../kernel/instances.ts";
+import { abovePoints, POSITION_MARGIN, type History } from "./history.ts";
 import type { Limits } from "../../../common/limits.ts";
 import {
   heldAs,
@@ -54,6 +55,7 @@ interface Needs {
   readonly limits: Limits;
   readonly store: LedgerStore;
   readonly history: History;
+  readonly instances: Instances;
   readonly commits: GroupCommit;
   readonly positions: Positions;
   readonly begins: Begins;
@@ -108,7 +110,7 @@ export class LedgerReconciler {
     this.#part.ports.log("history_reconciled", {
       part: `the ledger of cell ${this.#part.cell}`,
       reason: request.operator.reason ?? "",
-      incarnation: this.#part.history.incarnation,
+      incarnation: this.#part.instances.incarnation,
       position: this.#part.positions.last,
       leases: findings.leases.size,
     });
@@ -125,7 +127,7 @@ export class LedgerReconciler {
     const findings: Findings = {
       // The caller and D1 may have seen more than any shard.
       seen: [this.#part.history.status.loss?.seen, request.seen, request.copied].reduce(abovePoints, {
-        incarnation: this.#part.history.incarnation,
+        incarnation: this.#part.instances.incarnation,
         position: this.#part.positions.last,
       }),
       rebuilt: [],
@@ -430,13 +432,20 @@ const emptyTransfer = (nowMs: number): Omit<LeaseRow, "lease" | "position" | "cr
 const REBUILT = "rebuilt";
 
 /** True for a lease that was rebuilt from its holds (H7). */
-export const isRebuilt = (row: LeaseRow): boolean => row.payload_hash === REBUILT;
+const isRebuilt = (row: LeaseRow): boolean => row.payload_hash === REBUILT;
+
+/** Whether a begin is for the batch of a rebuilt lease (B2). */
+export function compareBatch(row: LeaseRow, request: BeginRequest): Result<null> | undefined {
+  if (!isRebuilt(row)) return undefined;
+  const refusal = row.state === "ROLLED_BACK" ? undefined : replayRefusal(row, request);
+  return refusal === undefined ? ok(null) : { ok: false, refusal };
+}
 
 /**
  * Returns why the replay of a begin of a rebuilt lease is refused (B2). Undefined if every op of the batch is
  * held, because then the lease is granted to this batch. Otherwise the lease may never have been granted.
  */
-export function replayRefusal(row: LeaseRow, { ops, allowMissing }: BeginRequest): Refusal | undefined {
+function replayRefusal(row: LeaseRow, { ops, allowMissing }: BeginRequest): Refusal | undefined {
   const held = new Map(
     (row.payload === null ? [] : decodePayload(row.payload)).map((op) => [`${op.type}:${op.canonical}`, op]),
   );

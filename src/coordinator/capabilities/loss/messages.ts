@@ -9,6 +9,18 @@ import type {
 } from "../../kernel/messages.ts";
 import type { BySide, DigestedClaims, TransferRange } from "../transfer/range.ts";
 
+declare module "../../kernel/refusal.ts" {
+  interface Reasons {
+    HISTORY_LOST: true;
+  }
+}
+
+declare module "../../kernel/metrics/messages.ts" {
+  interface PartMetrics {
+    state: PartState;
+  }
+}
+
 // Worker → part, for operators (H6, H7)
 
 /**

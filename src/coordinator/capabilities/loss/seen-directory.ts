@@ -1,4 +1,4 @@
-import { isSamePoint, nextPoint } from "../../kernel/history.ts";
+import { isSamePoint, nextPoint } from "../../kernel/instances.ts";
 import type { HistoryPoint, ToldDirectory } from "../../kernel/messages.ts";
 import type { LedgerStore } from "../../kernel/ledger/store.ts";
 

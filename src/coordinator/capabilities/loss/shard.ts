@@ -2,7 +2,8 @@ import { ask } from "../../kernel/ask.ts";
 import type { AuditTrail } from "../../kernel/audit-trail.ts";
 import { fanOut } from "../../kernel/fan-out.ts";
 import type { GroupCommit } from "../../kernel/group-commit.ts";
-import { abovePoints, POSITION_MARGIN, TOLD_INCARNATIONS, type History } from "../../kernel/history.ts";
+import type { Instances } from "../../kernel/instances.ts";
+import { abovePoints, POSITION_MARGIN, TOLD_INCARNATIONS, type History } from "./history.ts";
 import type { HookLists } from "../../kernel/half.ts";
 import type { ShardHooks } from "../../kernel/shard/hooks.ts";
 import type { Limits } from "../../../common/limits.ts";
@@ -48,6 +49,7 @@ interface Needs {
   readonly ranges: Pick<RangeHolds, "all" | "precommit">;
   readonly log: ShardLog;
   readonly history: History;
+  readonly instances: Instances;
   readonly commits: GroupCommit;
   readonly peers: Pick<Peers, "ledger" | "shard">;
   readonly residence: Slot<Pick<Residence, "newShards" | "lossAccepted">>;
@@ -95,8 +97,8 @@ export class ShardReconciler {
     const message: KnowledgeRequest = {
       placement,
       shard: this.#part.index,
-      point: this.#part.history.point ?? null,
-      incarnations: this.#part.history.incarnations(TOLD_INCARNATIONS),
+      point: this.#part.instances.point ?? null,
+      incarnations: this.#part.instances.list(TOLD_INCARNATIONS),
     };
     const { exchangeTimeoutMs, inquiryTimeoutMs, fanOut: width } = this.#part.limits;
     const answers = await fanOut(
@@ -109,7 +111,7 @@ export class ShardReconciler {
         ),
       }),
     );
-    const own = { incarnation: this.#part.history.incarnation, position: this.#part.log.position };
+    const own = { incarnation: this.#part.instances.incarnation, position: this.#part.log.position };
     const findings: Findings = {
       // The caller may have seen more than any ledger.
       seen: abovePoints(abovePoints(own, this.#part.history.status.loss?.seen), seen),
@@ -240,7 +242,7 @@ export class ShardReconciler {
   }
 
   #record(event: string, { reason }: Operator): void {
-    const { point } = this.#part.history;
+    const { point } = this.#part.instances;
     this.#part.ports.log(event, {
       part: `shard ${this.#part.index}`,
       reason: reason ?? "",

@@ -3,7 +3,7 @@ import { inTheWayOf, type Operation, type OperationSet } from "./operations.ts";
 import { MAX_SHARDS } from "../../kernel/placement.ts";
 import { ok, refused, type Result } from "../../kernel/refusal.ts";
 import type { DirectoryPart } from "../../kernel/directory/part.ts";
-import { MAX_BELIEVED } from "../../kernel/history.ts";
+import { MAX_BELIEVED } from "../../kernel/instances.ts";
 
 declare module "../../kernel/audit-trail.ts" {
   interface AuditedActions {

@@ -18,7 +18,7 @@ export async function listPeriods(
   pastClaims: PastClaims,
   message: ListPeriods,
 ): Promise<Result<PeriodPage>> {
-  const { store, limits, ranges, history, ports } = part;
+  const { store, limits, ranges, standing, ports } = part;
   const residence = part.residence.current;
   if (!residence.serves(message.key)) return { ok: false, refusal: residence.notHere() };
   // A hold whose lease is decided is cleared first, so the claim is what the lookup shows (R2).
@@ -33,7 +33,7 @@ export async function listPeriods(
         return { value: unknownOwner, rows: 1 };
       const page = readPeriods(store, pastClaims, limits.scanRows, message);
       // What was lost and is not verified yet may be missing (H6, K4).
-      const isReconciling = history.state === "reconciling";
+      const isReconciling = standing.current.incomplete !== undefined;
       const completeSinceMs = isReconciling ? ports.clock.now() : pastClaims.completeSinceMs;
       return { value: ok({ ...page, completeSinceMs }), rows: page.rows };
     })

@@ -26,7 +26,7 @@ function pull(part: LedgerPart, message: Pull): PullAnswer {
   const known = new Map(message.has);
   const lacking = page.filter(({ position, lease }) => known.get(position) !== lease);
   return {
-    point: part.history.pointOfRows(part.positions.last) ?? null,
+    point: part.instances.pointOfRows(part.positions.last) ?? null,
     granted: lacking.map((row): OpenLease => {
       const { lease, createdAtMs, counts } = part.store.leaseOf(row, now);
       return { lease, createdPosition: row.position, createdAtMs, counts };

@@ -18,8 +18,8 @@ declare module "../../kernel/write-points.ts" {
 const ledger: LedgerHalf<typeof methods> = {
   writes,
   methods,
-  make: ({ ports, store, positions, history }) => {
-    const renewals = new Renewals(ports, store, positions, history);
+  make: ({ ports, store, positions, standing }) => {
+    const renewals = new Renewals(ports, store, positions, standing);
     return { parts: { renewals }, handlers: { renew: (request) => renewals.renew(request) } };
   },
 };

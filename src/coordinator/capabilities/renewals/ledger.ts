@@ -1,5 +1,6 @@
 import { GroupCommit } from "../../kernel/group-commit.ts";
-import type { History } from "../../kernel/history.ts";
+import type { Slot } from "../../kernel/slot.ts";
+import type { Standing } from "../../kernel/standing.ts";
 import type { CellCall, Lease } from "../../kernel/messages.ts";
 import type { Ports } from "../../kernel/ports.ts";
 import { ok, refused, type Result } from "../../kernel/refusal.ts";
@@ -31,12 +32,12 @@ export class Renewals {
     ports: Pick<Ports, "sql" | "clock" | "halt">,
     store: LedgerStore,
     positions: Pick<Positions, "last">,
-    history: History,
+    standing: Slot<Standing>,
   ) {
     this.#ports = ports;
     this.#store = store;
     this.#positions = positions;
-    this.#commits = new GroupCommit(ports, history);
+    this.#commits = new GroupCommit(ports, standing);
   }
 
   renew(request: RenewRequest): Promise<Result<Lease>> {

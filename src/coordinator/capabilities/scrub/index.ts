@@ -36,7 +36,7 @@ const ledger: LedgerHalf<typeof onLedgers> = {
   methods: onLedgers,
   make: (part) => {
     const leases = new LedgerScrub(part);
-    const scrub = new Scrub(part.ports, part.limits, part.history, (cursor, step) =>
+    const scrub = new Scrub(part.ports, part.limits, part.standing, (cursor, step) =>
       leases.check(cursor, step),
     );
     return {
@@ -54,7 +54,7 @@ const shard: ShardHalf<typeof onShards> = {
   methods: onShards,
   make: (part) => {
     const rows = new ShardScrub(part);
-    const scrub = new Scrub(part.ports, part.limits, part.history, (cursor, step) =>
+    const scrub = new Scrub(part.ports, part.limits, part.standing, (cursor, step) =>
       rows.check(cursor, step),
     );
     return {

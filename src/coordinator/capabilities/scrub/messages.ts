@@ -136,6 +136,12 @@ interface HasScrubWork {
   scrub: ScrubWork;
 }
 
+declare module "../../kernel/refusal.ts" {
+  interface Reasons {
+    HISTORY_LOST: true;
+  }
+}
+
 declare module "../../kernel/messages.ts" {
   interface MaintainAnswer extends HasScrubWork {}
   interface ShardWork extends HasScrubWork {}

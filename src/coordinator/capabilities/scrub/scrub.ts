@@ -1,5 +1,6 @@
 import { GroupCommit } from "../../kernel/group-commit.ts";
-import type { History } from "../../kernel/history.ts";
+import type { Slot } from "../../kernel/slot.ts";
+import type { Standing } from "../../kernel/standing.ts";
 import type { Limits } from "../../../common/limits.ts";
 import type {
   ScrubBegin,
@@ -64,7 +65,7 @@ export class Scrub {
   readonly #sql: Sql;
   readonly #clock: Pick<Clock, "now">;
   readonly #everyMs: number;
-  readonly #history: History;
+  readonly #standing: Slot<Standing>;
   readonly #check: CheckRows;
   readonly #commits: GroupCommit;
   #underWay: Promise<Result<ScrubStatus>> | undefined;
@@ -72,20 +73,25 @@ export class Scrub {
   constructor(
     ports: Pick<Ports, "sql" | "clock" | "halt">,
     { scrubEveryS }: Pick<Limits, "scrubEveryS">,
-    history: History,
+    standing: Slot<Standing>,
     check: CheckRows,
   ) {
     this.#sql = ports.sql;
     this.#clock = ports.clock;
     this.#everyMs = scrubEveryS * 1_000;
-    this.#history = history;
+    this.#standing = standing;
     this.#check = check;
-    this.#commits = new GroupCommit(ports, history);
+    this.#commits = new GroupCommit(ports, standing);
+  }
+
+  get #state(): ScrubStatus["state"] {
+    const { stopped, incomplete } = this.#standing.current;
+    return stopped !== undefined ? "lost" : incomplete !== undefined ? "reconciling" : "complete";
   }
 
   get status(): ScrubStatus {
     const { running, last } = this.#stored;
-    return { state: this.#history.state, running: running?.pass ?? null, last };
+    return { state: this.#state, running: running?.pass ?? null, last };
   }
 
   get work(): ScrubWork {
@@ -107,7 +113,7 @@ export class Scrub {
 
   /** A clock that was set back makes a pass due early (M4). */
   get #isDue(): boolean {
-    if (this.#everyMs === 0 || this.#history.state !== "complete") return false;
+    if (this.#everyMs === 0 || this.#state !== "complete") return false;
     const { running, last } = this.#stored;
     if (running !== null || last === null) return true;
     return Math.abs(this.#clock.now() - last.startedAtMs) >= this.#everyMs;
@@ -127,8 +133,8 @@ export class Scrub {
 
   async #step(message: ScrubStep): Promise<Result<ScrubStatus>> {
     // What a part has lost would look like damage (H6).
-    const { state, refusal: lost = reconciling } = this.#history;
-    if (state !== "complete") return { ok: false, refusal: lost };
+    const { stopped, incomplete } = this.#standing.current;
+    if ((stopped ?? incomplete) !== undefined) return { ok: false, refusal: stopped ?? reconciling };
     const { last, running } = this.#stored;
     if (!this.#mayStep(message.begin)) return ok(this.status);
     const isNew = running === null || message.begin === "always";

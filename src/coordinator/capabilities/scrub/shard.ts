@@ -248,7 +248,7 @@ export async function checkHolds(part: ShardPart, message: CheckHolds): Promise<
   if (!found.value.ok) return found.value;
   return ok({
     missing: found.value.value,
-    isReconciling: part.history.state === "reconciling",
+    isReconciling: part.standing.current.incomplete !== undefined,
     seen: part.log.ledgerPoint(message.cell) ?? null,
   });
 }

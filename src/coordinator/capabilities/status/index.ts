@@ -26,9 +26,9 @@ declare module "../../kernel/write-points.ts" {
 const ledger: LedgerHalf<typeof methods> = {
   writes,
   methods,
-  make: ({ ports, limits, history }) => {
+  make: ({ ports, limits, standing }) => {
     const contradictions = new Contradictions(ports);
-    const reports = new StatusReports(ports, limits, contradictions, history);
+    const reports = new StatusReports(ports, limits, contradictions, standing);
     const reported = () => ({ reported: reports.last });
     return {
       handlers: {

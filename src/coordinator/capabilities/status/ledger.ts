@@ -1,5 +1,6 @@
 import { GroupCommit } from "../../kernel/group-commit.ts";
-import type { History } from "../../kernel/history.ts";
+import type { Slot } from "../../kernel/slot.ts";
+import type { Standing } from "../../kernel/standing.ts";
 import type { Limits } from "../../../common/limits.ts";
 import { deleteMeta, readMeta, writeMeta } from "../../kernel/meta.ts";
 import type { Ports } from "../../kernel/ports.ts";
@@ -21,11 +22,11 @@ export class StatusReports {
   readonly #contradictions: Contradictions;
   readonly #commits: GroupCommit;
 
-  constructor(ports: StatusPorts, limits: Limits, contradictions: Contradictions, history: History) {
+  constructor(ports: StatusPorts, limits: Limits, contradictions: Contradictions, standing: Slot<Standing>) {
     this.#ports = ports;
     this.#limits = limits;
     this.#contradictions = contradictions;
-    this.#commits = new GroupCommit(ports, history);
+    this.#commits = new GroupCommit(ports, standing);
   }
 
   /** The last report. Null: there is none. */

@@ -1,7 +1,7 @@
 import type { AuditTrail, AuditedAction, AuditState } from "../../kernel/audit-trail.ts";
 import { DigestSum } from "../../../common/digest.ts";
 import type { GroupCommit } from "../../kernel/group-commit.ts";
-import type { History } from "../../kernel/history.ts";
+import type { Standing } from "../../kernel/standing.ts";
 import type { Limits } from "../../../common/limits.ts";
 import type { Ports } from "../../kernel/ports.ts";
 import type { BeginAnswer, BeginRequest, DecideRequest } from "../../kernel/messages.ts";
@@ -62,7 +62,7 @@ interface Needs {
   readonly limits: Limits;
   readonly store: LedgerStore;
   readonly commits: GroupCommit;
-  readonly history: History;
+  readonly standing: Slot<Standing>;
   readonly decisions: Decisions;
   readonly deliveries: Deliveries;
   readonly audit: Slot<AuditTrail>;
@@ -275,7 +275,9 @@ export class Transfers {
     const detail =
       `shard ${sent[silent]?.shard} has not stored that the transfer may be cut; retry, and if it has lost ` +
       "the scope's hold, abort the transfer";
-    return this.#part.history.refusal ?? refused("UNAVAILABLE", detail, { retryAfterMs: 1_000 }).refusal;
+    return (
+      this.#part.standing.current.stopped ?? refused("UNAVAILABLE", detail, { retryAfterMs: 1_000 }).refusal
+    );
   }
 
   /** Runs before a precommit, and again in the transaction of the decision. */

@@ -5,7 +5,7 @@ import { isSameType, Types, type TypeEntry } from "../../../common/types/types.t
 import type { ChangeTypes, DeclaredTypes, TypeSet, UseTypes } from "./messages.ts";
 import type { MissingRows } from "../../kernel/directory/hooks.ts";
 import type { DirectoryPart } from "../../kernel/directory/part.ts";
-import { MAX_BELIEVED } from "../../kernel/history.ts";
+import { MAX_BELIEVED } from "../../kernel/instances.ts";
 import { shippedTypes } from "../../../common/types/shipped.ts";
 
 declare module "../../kernel/audit-trail.ts" {

@@ -53,7 +53,7 @@ const directory: DirectoryHalf<typeof methods> = {
        */
       types: () => {
         const types = typesIn(part);
-        const { isLost } = part.history;
+        const isLost = part.standing.current.stopped !== undefined;
         const entries = types.entries.filter(({ isInUse }) => isInUse || !isLost);
         return durable(part, ok({ ...types, entries, isComplete: !isLost }));
       },
@@ -66,7 +66,7 @@ const directory: DirectoryHalf<typeof methods> = {
       // D1 only gets sets that were durable here, so a set that is older than its copy is from before a loss.
       guardCopies: ({ copiedAt = 0 }: Envelope & Partial<CopiedTypes>) =>
         copiedAt > typesIn(part).position
-          ? part.history.refuseBehind("the copy of the types in D1")
+          ? part.standing.current.behind("the copy of the types in D1")
           : undefined,
       snapshot: ({ typesPosition }) => {
         const types = typesIn(part);

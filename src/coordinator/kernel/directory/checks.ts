@@ -42,10 +42,10 @@ export function change<T>(
  */
 export async function refusalOf(part: DirectoryPart, message: Envelope): Promise<Refusal | undefined> {
   const refusal =
-    part.history.refuse(message.seen, "a caller") ??
+    part.standing.current.admit(message.seen, "a caller") ??
     guarded(part.hooks.guardCopies, message) ??
     refusePlacement(part, message);
-  if (part.history.isLost) await part.ports.sql.flush();
+  if (part.standing.current.stopped !== undefined) await part.ports.sql.flush();
   return refusal;
 }
 
@@ -60,8 +60,8 @@ export function hasFewerShards(part: DirectoryPart, { placement }: Envelope): bo
   return kept !== undefined && shardsOf(kept) < shardsOf(placement);
 }
 
-export const pointOfRows = ({ history, store }: DirectoryPart): HistoryPoint | null =>
-  history.pointOfRows(store.position) ?? null;
+export const pointOfRows = ({ instances, store }: DirectoryPart): HistoryPoint | null =>
+  instances.pointOfRows(store.position) ?? null;
 
 /** Returns why a call of or for a cell is refused: it is not registered, or removed. */
 export function refuseWithoutCell(part: DirectoryPart, cell: string): Refusal | undefined {

@@ -43,18 +43,18 @@ export class Directory {
 
   /** What an answer tells besides its content. To be called when the answer is complete. */
   told(): Told {
-    const { point } = this.#part.history;
+    const { point } = this.#part.instances;
     return point === undefined ? {} : { point };
   }
 
   async #answerAlways<T>(message: Envelope, work: Work<T>): Promise<Result<T>> {
-    const { history, ports } = this.#part;
+    const { standing, ports } = this.#part;
     // A directory that went back may have an older placement than all others (G2), noticed or not.
-    const mayBeLost = history.isLost || hasFewerShards(this.#part, message);
+    const mayBeLost = standing.current.stopped !== undefined || hasFewerShards(this.#part, message);
     const refusal = mayBeLost ? undefined : refusePlacement(this.#part, message);
     if (refusal !== undefined) return { ok: false, refusal };
     // A loss that another message has noticed may not be durable yet (H4).
-    if (history.isLost) await ports.sql.flush();
+    if (standing.current.stopped !== undefined) await ports.sql.flush();
     return work();
   }
 
@@ -63,7 +63,7 @@ export class Directory {
     message: Envelope,
     work: Work<T>,
   ): Promise<Result<T>> {
-    const { history, ports, store } = this.#part;
+    const { standing, ports, store } = this.#part;
     // An object asks again when it meets another placement than its own (G3).
     const { placement = message.placement } = level === "unplaced" ? store : message;
     const before = await refusalOf(this.#part, { ...message, placement });
@@ -72,7 +72,7 @@ export class Directory {
     if (level === "peer") return reply;
     // Answers from the rows, once they are durable and if the history was not found to be lost meanwhile.
     await ports.sql.flush();
-    const { refusal } = history;
+    const refusal = standing.current.stopped;
     return refusal === undefined ? reply : { ok: false, refusal };
   }
 }
@@ -117,7 +117,6 @@ function handlersOf(part: DirectoryPart): Handlers<typeof directoryMethods> {
         withFields<DirectoryMetrics>(
           {
             startedAtMs: part.startedAtMs,
-            state: part.history.state,
             sizeBytes: part.ports.sql.sizeBytes(),
             waitingWrites: part.commits.waiting,
           },

@@ -1,9 +1,10 @@
 import { noAuditTrail, type AuditTrail } from "../audit-trail.ts";
 import { Slot } from "../slot.ts";
+import { alwaysWorks, type Standing } from "../standing.ts";
 import { stepsOf, type Halves } from "../half.ts";
 import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../../../common/limits.ts";
-import { History } from "../history.ts";
+import { Instances } from "../instances.ts";
 import { Tables } from "../tables.ts";
 import type { Ports } from "../ports.ts";
 import { noDirectoryHooks } from "./hooks.ts";
@@ -17,14 +18,15 @@ export function makePart(ports: Ports, limits: Limits, halves: Halves<never, unk
   const tables = new Tables(ports, directorySchema, stepsOf(halves));
   const startedAtMs = ports.clock.now();
   const store = new DirectoryStore(ports.sql);
-  const history = new History(ports, "the directory", store.position);
+  const instances = new Instances(ports, store.position);
+  const standing = new Slot<Standing>(alwaysWorks);
   const commits = new GroupCommit(
     ports,
-    history,
+    standing,
     () => {
-      if (store.storePosition()) history.raise();
+      if (store.storePosition()) instances.raise();
     },
-    () => history.madeDurable(store.position),
+    () => instances.madeDurable(store.position),
   );
   const audit = new Slot<AuditTrail>(noAuditTrail);
   return {
@@ -35,7 +37,8 @@ export function makePart(ports: Ports, limits: Limits, halves: Halves<never, unk
     limits,
     startedAtMs,
     store,
-    history,
+    instances,
+    standing,
     commits,
     audit,
   };

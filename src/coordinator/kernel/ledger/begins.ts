@@ -21,7 +21,7 @@ import { agesIn } from "../metrics/histogram.ts";
 import type { LedgerMetrics } from "../metrics/messages.ts";
 import { ok, refused, type Conflict, type Refusal, type Result } from "../refusal.ts";
 import type { ShardLinks } from "./shard-links.ts";
-import type { History } from "../history.ts";
+import type { Instances } from "../instances.ts";
 import { encodeExecutions } from "./executions.ts";
 import { encodePayload } from "./payload.ts";
 import type { Positions } from "./position.ts";
@@ -80,7 +80,7 @@ interface Needs {
   readonly links: ShardLinks;
   readonly commits: GroupCommit;
   readonly positions: Positions;
-  readonly history: History;
+  readonly instances: Instances;
   readonly waiter: Slot<Waiter>;
   readonly transferStore: TransferStore;
   readonly hooks: HookLists<LedgerHooks>;
@@ -317,14 +317,17 @@ export class Begins {
     const isOver = (nowMs: number): boolean => nowMs >= deadlineMs || nowMs < startedAtMs;
     // The first transaction of an instance raises its incarnation, which must be durable before the instance
     // starts an attempt, so that attempts are never reused (B3).
-    if (!this.#part.history.isRaised) {
+    if (!this.#part.instances.isRaised) {
       const raised = await this.#part.commits.submit("raise_incarnation", () => {});
       if (!raised.ok) return raised;
     }
     for (let round = 0; ; round += 1) {
       if (!this.#isCurrent(running)) return rolledBack();
       this.#place(running);
-      const attemptId: AttemptId = { incarnation: this.#part.history.incarnation, counter: ++this.#attempts };
+      const attemptId: AttemptId = {
+        incarnation: this.#part.instances.incarnation,
+        counter: ++this.#attempts,
+      };
       running.attemptId = attemptId;
       const attempt = new Attempt(
         this.#part.ports.clock,

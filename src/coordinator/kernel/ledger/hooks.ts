@@ -1,13 +1,17 @@
 import type { HookLists } from "../half.ts";
-import type { BeginRequest, CellStatus, DecideRequest, MaintainAnswer } from "../messages.ts";
+import type { BeginRequest, CellCall, CellStatus, DecideRequest, MaintainAnswer } from "../messages.ts";
 import type { Refusal, Result } from "../refusal.ts";
 import type { LeaseRow } from "./lease-table.ts";
 import type { LedgerMetrics } from "../metrics/messages.ts";
 
 /** What capabilities do in a ledger besides their methods. */
 export interface LedgerHooks {
+  /** Why a call of the cell is refused before the ledger compares what the cell has seen of it. */
+  guardCall?(call: CellCall): Refusal | undefined;
   /** Why a begin is refused: when it arrives, and in the transaction that grants it. */
   guardGrant?(request: BeginRequest): Refusal | undefined;
+  /** Whether a begin is for the batch of a known lease, although the hashes differ. Undefined: not known. */
+  compareBatch?(row: LeaseRow, request: BeginRequest): Result<null> | undefined;
   /** Runs in the transaction that grants a lease. */
   granted?(request: BeginRequest, row: LeaseRow): void;
   /** Why a decision is refused. It never is for load (C6). */
@@ -26,7 +30,9 @@ export interface LedgerHooks {
 }
 
 export const noLedgerHooks = (): HookLists<LedgerHooks> => ({
+  guardCall: [],
   guardGrant: [],
+  compareBatch: [],
   granted: [],
   guardDecision: [],
   decided: [],

@@ -1,5 +1,5 @@
 import type { Question, Verdict } from "../messages.ts";
-import type { History } from "../history.ts";
+import type { Instances } from "../instances.ts";
 import type { Begins } from "./begins.ts";
 import { decodeExecutions } from "./executions.ts";
 import type { LedgerStore } from "./store.ts";
@@ -12,11 +12,11 @@ import type { LeaseRow } from "./lease-table.ts";
 export function answerQuestion(
   store: LedgerStore,
   begins: Begins,
-  history: History,
+  instances: Instances,
   shard: number,
   question: Question,
 ): Verdict {
-  if (question.incarnation > history.incarnation) return "unknown";
+  if (question.incarnation > instances.incarnation) return "unknown";
   const row = store.find(question.lease);
   if (row === undefined) return begins.isRunning(question.lease, question) ? "running" : "gone";
   if (!isGrantedBy(row, question.grantedBy ?? shard, question) || store.isApplied(row)) return "gone";

@@ -21,17 +21,12 @@ import { ledgerMethods, type LedgerCalls, type Peers } from "../methods.ts";
 import { defineServed, type Checked, type Measures, type Work } from "../serve.ts";
 import { keyRefusal, leaseIdReused, rolledBack } from "./begins.ts";
 import { answerQuestion } from "./inquiry.ts";
-import { isRebuilt, replayRefusal } from "../../capabilities/loss/ledger.ts";
 import { durable } from "../durable.ts";
-import { positionAt } from "./position.ts";
 import type { Pruned } from "./prune.ts";
 import type { LeaseRow } from "./lease-table.ts";
 import { makePart, type LedgerPart } from "./part.ts";
-import { addHalves, withFields, type Halves } from "../half.ts";
+import { addHalves, guarded, withFields, type Halves } from "../half.ts";
 import type { LedgerHooks } from "./hooks.ts";
-
-/** How far a ledger's clock can be behind that with which it answered a point that it has lost since (L7). */
-const MAX_CLOCK_BEHIND_MS = 86_400_000;
 
 /** The pause before work that one alarm did not finish is continued. */
 const TIDY_AGAIN_MS = 1_000;
@@ -73,7 +68,7 @@ export class Ledger {
 
   /** What an answer tells besides its content. To be called when the answer is complete. */
   told(): Told {
-    const { point } = this.#part.history;
+    const { point } = this.#part.instances;
     return { ...(point === undefined ? {} : { point }), shards: this.#part.links.takeNews() };
   }
 
@@ -85,7 +80,7 @@ export class Ledger {
     const refusal = await this.#part.placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     // A loss that another message has noticed may not be durable yet (H4).
-    if (this.#part.history.isLost) await this.#part.ports.sql.flush();
+    if (this.#part.standing.current.stopped !== undefined) await this.#part.ports.sql.flush();
     return work();
   }
 
@@ -95,30 +90,30 @@ export class Ledger {
     message: Envelope,
     work: Work<T>,
   ): Promise<Result<T>> {
-    const { placementGuard, history, links, cell } = this.#part;
+    const { placementGuard, standing, links, cell } = this.#part;
     const isCall = declared.level === "call";
     const isOfOwnCell = isCall && declared.isOfOwnCell?.(message) !== false;
+    const noticedBy = isCall ? `cell ${cell}` : (declared.sender?.(message) ?? "a caller");
     const refusal =
       (await placementGuard.admit(message)) ??
       (isOfOwnCell ? this.#callRefusal(message as CellCall) : undefined) ??
-      history.refuse(message.seen, isCall ? `cell ${cell}` : (declared.sender?.(message) ?? "a caller"));
+      standing.current.admit(message.seen, noticedBy);
     if (refusal === undefined && message.shards !== undefined) links.learn(message.shards);
     const reply = refusal === undefined ? await work() : { ok: false as const, refusal };
     // The loss may have been noticed during the wait (M1, H4).
-    const { refusal: lost } = history;
-    if (lost === undefined) return reply;
+    const { stopped } = standing.current;
+    if (stopped === undefined) return reply;
     // Whoever learns of the loss can rely on it, also after a crash (H4).
-    return durable(this.#part, { ok: false, refusal: refusal ?? lost });
+    return durable(this.#part, { ok: false, refusal: refusal ?? stopped });
   }
 
   /**
    * Returns why a call is refused before its point is compared, so that neither a revoked key nor an
    * impossible point can make the ledger refuse everything (H4, L7).
    */
-  #callRefusal({ caller, seen }: CellCall): Refusal | undefined {
-    const present = positionAt(this.#part.ports.clock.now());
-    const margin = positionAt(MAX_CLOCK_BEHIND_MS);
-    return keyRefusal(this.#part.store, caller) ?? this.#part.history.refuseImpossible(seen, present, margin);
+  #callRefusal(call: CellCall): Refusal | undefined {
+    const { store, hooks } = this.#part;
+    return keyRefusal(store, call.caller) ?? guarded(hooks.guardCall, call);
   }
 }
 
@@ -193,7 +188,6 @@ function handlersOf(part: LedgerPart): Handlers<typeof ledgerMethods> {
         withFields<LedgerMetrics>(
           {
             startedAtMs: part.startedAtMs,
-            state: part.history.state,
             sizeBytes: part.ports.sql.sizeBytes(),
             waitingWrites: part.commits.waiting,
             cellState: part.store.cellState(),
@@ -215,7 +209,7 @@ function handlersOf(part: LedgerPart): Handlers<typeof ledgerMethods> {
 async function beginLease(part: LedgerPart, request: BeginRequest): Promise<Result<BeginAnswer>> {
   const row = part.store.findWhole(request.lease);
   if (row !== undefined) {
-    const another = row.fence === 1 ? undefined : otherBatch(row, request);
+    const another = row.fence === 1 ? undefined : otherBatch(part, row, request);
     if (another !== undefined) return { ok: false, refusal: another };
     if (row.state === "ROLLED_BACK") return durable(part, rolledBack());
     return durable(
@@ -237,16 +231,18 @@ async function beginLease(part: LedgerPart, request: BeginRequest): Promise<Resu
  * reads rows and running begins in one turn, and answers once the rows are durable (B8).
  */
 async function inquire(part: LedgerPart, message: Inquiry): Promise<Result<InquiryAnswer>> {
-  const incarnations = message.questions.map(({ incarnation }) => incarnation);
-  const lost = part.history.refuseAttempts(incarnations, `shard ${message.shard}`);
-  if (lost !== undefined) return { ok: false, refusal: lost };
+  // An incarnation is durable before its first attempt starts (B3), so one that is missing is lost.
+  for (const incarnation of new Set(message.questions.map((question) => question.incarnation))) {
+    const refusal = part.standing.current.admit({ incarnation, position: 0 }, `shard ${message.shard}`);
+    if (refusal !== undefined) return { ok: false, refusal };
+  }
   const verdicts = message.questions.map((question) =>
-    answerQuestion(part.store, part.begins, part.history, message.shard, question),
+    answerQuestion(part.store, part.begins, part.instances, message.shard, question),
   );
   for (const [index, { lease }] of message.questions.entries())
     if (verdicts[index] === "granted") part.deliveries.noteAsked(lease);
   await part.ports.sql.flush();
-  return ok({ verdicts, point: part.history.point ?? null });
+  return ok({ verdicts, point: part.instances.point ?? null });
 }
 
 /**
@@ -256,7 +252,7 @@ async function inquire(part: LedgerPart, message: Inquiry): Promise<Result<Inqui
 async function maintain(part: LedgerPart, message: Maintain): Promise<Result<MaintainAnswer>> {
   // The directory was told only after the removal was durable here, so this ledger went back (X5, H4).
   if (message.isRemoved === true && part.store.cellState() !== "REMOVED") {
-    const refusal = part.history.refuseBehind("the directory");
+    const refusal = part.standing.current.behind("the directory");
     if (refusal !== undefined) return { ok: false, refusal };
   }
   part.links.tellAll();
@@ -276,7 +272,7 @@ async function maintain(part: LedgerPart, message: Maintain): Promise<Result<Mai
 /** Delivers decisions that are due, and prunes (S1). The work is bounded; an alarm continues it. */
 async function tidy(part: LedgerPart): Promise<Pruned> {
   // A ledger that has gone back in time changes nothing (H4).
-  if (part.history.isLost) return { total: 0, more: false };
+  if (part.standing.current.stopped !== undefined) return { total: 0, more: false };
   await part.deliveries.deliverDue(part.commits);
   const pruned = await part.pruner.prune();
   if (pruned.more) part.deliveries.wakeWithin(TIDY_AGAIN_MS);
@@ -284,7 +280,11 @@ async function tidy(part: LedgerPart): Promise<Pruned> {
 }
 
 /** Returns why a begin is refused whose lease id is known with another batch (B2). */
-function otherBatch(row: LeaseRow, request: BeginRequest): Refusal | undefined {
-  if (isRebuilt(row)) return row.state === "ROLLED_BACK" ? undefined : replayRefusal(row, request);
-  return row.payload_hash === request.payloadHash ? undefined : leaseIdReused();
+function otherBatch(part: LedgerPart, row: LeaseRow, request: BeginRequest): Refusal | undefined {
+  if (row.payload_hash === request.payloadHash) return undefined;
+  for (const compare of part.hooks.compareBatch) {
+    const compared = compare(row, request);
+    if (compared !== undefined) return compared.ok ? undefined : compared.refusal;
+  }
+  return leaseIdReused();
 }

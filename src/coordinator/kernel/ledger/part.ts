@@ -2,7 +2,7 @@ import { noAuditTrail, type AuditTrail } from "../audit-trail.ts";
 import { stepsOf, type Halves } from "../half.ts";
 import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../../../common/limits.ts";
-import { History } from "../history.ts";
+import { Instances } from "../instances.ts";
 import { Tables } from "../tables.ts";
 import { Histogram } from "../metrics/histogram.ts";
 import { LedgerCounters } from "../metrics/ledger-counters.ts";
@@ -24,6 +24,7 @@ import { TransferStore } from "../../capabilities/transfer/ledger-store.ts";
 import { Transfers } from "../../capabilities/transfer/ledger.ts";
 import { noLedgerHooks } from "./hooks.ts";
 import { Slot } from "../slot.ts";
+import { alwaysWorks, type Standing } from "../standing.ts";
 import { neverWaits, type Waiter } from "./waiter.ts";
 
 export type LedgerPart = ReturnType<typeof makePart>;
@@ -56,17 +57,29 @@ export function makePart(
     cell,
   });
   const positions = new Positions(store.lastPosition());
-  const history = new History(ports, `the ledger of cell ${cell}`, positions.last);
+  const instances = new Instances(ports, positions.last);
+  const standing = new Slot<Standing>(alwaysWorks);
   const hooks = noLedgerHooks();
-  const stored = { cell, ports, limits, peers, store, transferStore, placementGuard, positions, history };
+  const stored = {
+    cell,
+    ports,
+    limits,
+    peers,
+    store,
+    transferStore,
+    placementGuard,
+    positions,
+    instances,
+    standing,
+  };
   const links = new ShardLinks({ ...stored, isHalted: () => isHalted });
   const directory = new SeenDirectory(store);
   const deliveries: Deliveries = new Deliveries({ ...stored, links, directory });
   const commits = new GroupCommit(
     ports,
-    history,
-    () => history.raise(),
-    () => history.madeDurable(positions.last),
+    standing,
+    () => instances.raise(),
+    () => instances.madeDurable(positions.last),
   );
   const audit = new Slot<AuditTrail>(noAuditTrail);
   const sending = { ...stored, hooks, links, directory, deliveries, commits, audit };

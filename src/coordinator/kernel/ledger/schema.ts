@@ -1,4 +1,4 @@
-import { INCARNATION_TABLE } from "../history.ts";
+import { INCARNATION_TABLE } from "../instances.ts";
 import type { Steps } from "../tables.ts";
 import { leaseTable } from "./lease-table.ts";
 import { TRANSFER_TABLES } from "../../capabilities/transfer/ledger-store.ts";

@@ -19,9 +19,11 @@ import type { Answer, Ports } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
 import { Histogram } from "../metrics/histogram.ts";
 import type { Peers } from "../methods.ts";
-import { isSamePoint, type History } from "../history.ts";
+import { isSamePoint, type Instances } from "../instances.ts";
 import { shardOf, shardsOf, type Placement } from "../placement.ts";
 import { refused, type Refusal, type Result } from "../refusal.ts";
+import type { Slot } from "../slot.ts";
+import type { Standing } from "../standing.ts";
 import { sharedTraces, type Traces } from "../traces.ts";
 import type { Executions } from "./executions.ts";
 import type { LedgerStore } from "./store.ts";
@@ -30,7 +32,8 @@ import { ShardLink, type IsHalted, type SendExchange } from "./shard-link.ts";
 interface Needs {
   readonly cell: string;
   readonly limits: Limits;
-  readonly history: History;
+  readonly instances: Instances;
+  readonly standing: Slot<Standing>;
   readonly placementGuard: PlacementGuard;
   readonly peers: Pick<Peers, "shard">;
   readonly isHalted: IsHalted;
@@ -104,7 +107,8 @@ export class ShardLinks {
     return this.#settles.run(async () => {
       // An instance that has ended sends nothing more (B5).
       if (this.#part.isHalted()) return { kind: "unknown", cause: "this instance has ended" };
-      if (this.#part.history.isLost) return { kind: "unknown", cause: "this ledger has gone back in time" };
+      if (this.#part.standing.current.stopped !== undefined)
+        return { kind: "unknown", cause: "this ledger has stopped" };
       const message: Settle = { ...this.#envelope(shard, placement), ...sharedTraces([traces]), keys };
       return ask(this.#part.ports.clock, timeoutMs, async () => {
         const reply = await this.#part.peers.shard(shard).settle(message);
@@ -135,7 +139,7 @@ export class ShardLinks {
         this.#exchange(shard, placement, { decisions: [], prepares: [] }, []),
       ),
     );
-    const { refusal } = this.#part.history;
+    const refusal = this.#part.standing.current.stopped;
     if (refusal !== undefined) return refusal;
     const silent = left.find((_, index) => answers[index]?.kind !== "ok");
     if (silent === undefined) return undefined;
@@ -172,10 +176,10 @@ export class ShardLinks {
   ): Promise<Result<ExchangeAnswer>> {
     // An instance that has ended sends nothing more (B5), and one that has gone back in time neither (H4).
     if (this.#part.isHalted()) throw new Error("this instance has ended");
-    const lost = this.#part.history.refusal;
+    const lost = this.#part.standing.current.stopped;
     if (lost !== undefined) return { ok: false, refusal: lost };
     const send = (confirmed: HistoryPoint | null) => this.#send(shard, placement, content, traces, confirmed);
-    const { before = null } = this.#part.history;
+    const { before = null } = this.#part.instances;
     const untilMs = this.#part.ports.clock.now() + this.#part.limits.exchangeTimeoutMs;
     const first = await send(this.#confirmed.get(shard) ?? before);
     // The shard has carried out nothing, and knows a point of an instance that was not the last one (H5).
@@ -201,7 +205,7 @@ export class ShardLinks {
       ...envelope,
       ...sharedTraces(traces),
       cell: this.#part.cell,
-      point: this.#part.history.point ?? null,
+      point: this.#part.instances.point ?? null,
       confirmed,
       ...content,
     };
@@ -224,7 +228,7 @@ export class ShardLinks {
    */
   confirm(shard: number, seen: HistoryPoint | null): Refusal | undefined {
     if (seen === null) return undefined;
-    const refusal = this.#part.history.refuse(seen, `shard ${shard}`);
+    const refusal = this.#part.standing.current.admit(seen, `shard ${shard}`);
     if (refusal === undefined) this.#confirmed.set(shard, seen);
     return refusal;
   }
@@ -234,7 +238,7 @@ export class ShardLinks {
    * (B5), and one that has gone back in time neither (H4).
    */
   envelopeTo(shard: number, placement: Placement): Envelope | undefined {
-    const isOver = this.#part.isHalted() || this.#part.history.isLost;
+    const isOver = this.#part.isHalted() || this.#part.standing.current.stopped !== undefined;
     return isOver ? undefined : this.#envelope(shard, placement);
   }
 

@@ -7,7 +7,7 @@ import {
   type ShardPositions,
   type StoredRemoval,
 } from "../messages.ts";
-import { laterPoint } from "../history.ts";
+import { laterPoint } from "../instances.ts";
 import type { TransferRange } from "../../capabilities/transfer/range.ts";
 import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
 import type { Sql } from "../ports.ts";

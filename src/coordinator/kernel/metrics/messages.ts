@@ -1,5 +1,4 @@
 import type { CellState, Outcome } from "../messages.ts";
-import type { PartState } from "../../capabilities/loss/messages.ts";
 import type { Durations } from "./histogram.ts";
 
 // What objects answer when they are asked for metrics: what an instance has counted since it started, and
@@ -9,7 +8,6 @@ import type { Durations } from "./histogram.ts";
 export interface PartMetrics {
   /** When this instance began to count. */
   startedAtMs: number;
-  state: PartState;
   sizeBytes: number;
   /** The writes that wait for the next transaction. */
   waitingWrites: number;

@@ -14,10 +14,10 @@ import type { Peers } from "../methods.ts";
 import type { Ports } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
 import { ok } from "../refusal.ts";
-import type { Slot } from "../slot.ts";
 import { sharedTraces, type Traces } from "../traces.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
-import type { History } from "../history.ts";
+import type { Slot } from "../slot.ts";
+import type { Standing } from "../standing.ts";
 import { endHolds, type EndedAs } from "./end-holds.ts";
 import { InquiryQueue, isRange, type AskedHold } from "./inquiry-queue.ts";
 import { rangeOf, type RangeHoldRow, type RangeHolds } from "../../capabilities/transfer/range-holds.ts";
@@ -56,7 +56,7 @@ interface Needs {
   readonly ranges: RangeHolds;
   readonly transfers: ShardTransfers;
   readonly log: ShardLog;
-  readonly history: History;
+  readonly standing: Slot<Standing>;
   readonly placementGuard: PlacementGuard;
   readonly commits: GroupCommit;
   readonly peers: Pick<Peers, "ledger">;
@@ -130,7 +130,7 @@ export class Inquirer {
   async #ask(cell: string, asked: readonly ExecutionId[], traces: Traces): Promise<LedgerAnswer | undefined> {
     const placement = this.#part.placementGuard.placement;
     // A shard that has lost a part of its history must not change what is left (H4).
-    if (placement === undefined || this.#part.history.isLost) return undefined;
+    if (placement === undefined || this.#part.standing.current.stopped !== undefined) return undefined;
     const questions = asked.map(({ lease, incarnation, counter, epoch, granted_by: grantedBy = null }) => ({
       lease,
       incarnation,

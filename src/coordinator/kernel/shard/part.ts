@@ -9,7 +9,7 @@ import type { Ports } from "../ports.ts";
 import { type LedgerCalls, type Peers } from "../methods.ts";
 import { shardsOf } from "../placement.ts";
 import { PlacementGuard } from "../placement-guard.ts";
-import { History } from "../history.ts";
+import { Instances } from "../instances.ts";
 import { Inquirer } from "./inquirer.ts";
 import { RangeHolds } from "../../capabilities/transfer/range-holds.ts";
 import { ShardLog } from "./shard-log.ts";
@@ -22,6 +22,7 @@ import { ShardStore } from "./store.ts";
 import { Sweeper } from "./sweeper.ts";
 import { noShardHooks } from "./hooks.ts";
 import { Slot } from "../slot.ts";
+import { alwaysWorks, type Standing } from "../standing.ts";
 import { noQueues, type Queues } from "./queues.ts";
 import { allHere, type Residence } from "./residence.ts";
 
@@ -79,7 +80,8 @@ export function makePart(
   };
   const transfers = new ShardTransfers(stored);
   const claimReads = transfers.readsIn(reads);
-  const history = new History(ports, `shard ${index}`, log.position);
+  const instances = new Instances(ports, log.position);
+  const standing = new Slot<Standing>(alwaysWorks);
   const placementGuard = new PlacementGuard(ports, limits, peers, {
     firstUse: () => sweeper.start(),
     change: (confirmed, adopt) =>
@@ -92,14 +94,14 @@ export function makePart(
     const hasChanged = [...changed, ...hooks.takeChanged.map((take) => take())].includes(true);
     if (!hasChanged && !log.hasJumped && !log.held.hasChanged && log.notes.current.isEmpty)
       return log.discard();
-    history.raise();
+    instances.raise();
     log.append();
   };
   const durable = (): void => {
-    history.madeDurable(log.position);
+    instances.madeDurable(log.position);
     queues.current.committed();
   };
-  const commits = new GroupCommit(ports, history, logTransaction, durable, MAX_TRANSACTION_ROWS);
+  const commits = new GroupCommit(ports, standing, logTransaction, durable, MAX_TRANSACTION_ROWS);
   const working = {
     ...stored,
     queues,
@@ -107,7 +109,8 @@ export function makePart(
     reads,
     transfers,
     claimReads,
-    history,
+    instances,
+    standing,
     placementGuard,
     commits,
   };

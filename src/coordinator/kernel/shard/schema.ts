@@ -1,4 +1,4 @@
-import { INCARNATION_TABLE } from "../history.ts";
+import { INCARNATION_TABLE } from "../instances.ts";
 import type { Steps } from "../tables.ts";
 import { claimTable } from "./rows.ts";
 import { RANGE_HOLD_TABLE } from "../../capabilities/transfer/range-holds.ts";

@@ -1,4 +1,4 @@
-import { laterPoint, nextPoint } from "../history.ts";
+import { laterPoint, nextPoint } from "../instances.ts";
 import { bytesOf } from "../../../common/ids.ts";
 import { defaultLimits, type Limits } from "../../../common/limits.ts";
 import { splitKeyHashes } from "../key-hash.ts";

@@ -94,7 +94,7 @@ export class Shard {
 
   /** What an answer tells besides its content. To be called when the answer is complete. */
   told(): Told {
-    const { point } = this.#part.history;
+    const { point } = this.#part.instances;
     return point === undefined ? {} : { point };
   }
 
@@ -107,7 +107,7 @@ export class Shard {
     const refusal = await this.#part.placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     // A loss that another message has noticed may not be durable yet (H4).
-    if (this.#part.history.isLost) await this.#part.ports.sql.flush();
+    if (this.#part.standing.current.stopped !== undefined) await this.#part.ports.sql.flush();
     return work();
   }
 
@@ -117,18 +117,18 @@ export class Shard {
     message: Envelope,
     work: Work<T>,
   ): Promise<Result<T>> {
-    const { placementGuard, history, ports } = this.#part;
+    const { placementGuard, standing, ports } = this.#part;
     const refusal =
       (await placementGuard.admit(message)) ??
-      history.refuse(message.seen, declared.sender?.(message) ?? "a caller");
+      standing.current.admit(message.seen, declared.sender?.(message) ?? "a caller");
     const done =
       refusal === undefined ? await this.#carryOut(declared, work) : { ok: false as const, refusal };
     // During the wait, the names may have moved, and the loss may have been noticed (M1, G3, H4).
-    const late = placementGuard.refuseOutdated(message) ?? history.refusal;
+    const late = placementGuard.refuseOutdated(message) ?? standing.current.stopped;
     const isLate = refusal === undefined && late !== undefined;
     const reply = isLate ? { ok: false as const, refusal: late } : done;
     // Whoever learns of the loss can rely on it, also after a crash (H4).
-    if (history.isLost) await ports.sql.flush();
+    if (standing.current.stopped !== undefined) await ports.sql.flush();
     return reply;
   }
 
@@ -162,7 +162,6 @@ function handlersOf(part: ShardPart): Handlers<typeof shardMethods> {
         withFields<ShardMetrics>(
           {
             startedAtMs: part.startedAtMs,
-            state: part.history.state,
             sizeBytes: part.ports.sql.sizeBytes(),
             waitingWrites: part.commits.waiting,
             waitingReads: part.reads.waiting,
@@ -266,7 +265,7 @@ function carryOut(part: ShardPart, message: Exchange): CarriedOut {
   const waiting = decisions.filter((decision) => !residence.hasAllOf(decision));
   if (waiting.length > 0) residence.askForNames();
   // Names whose claims are lost look free, and only their owners' verification may take them (H6).
-  const refusal = part.history.reconcilingRefusal;
+  const refusal = part.standing.current.incomplete;
   const full = prepares.length > 0 ? fullRefusal(part) : undefined;
   const unserved = new Set(prepares.filter(({ ops }) => !ops.every((op) => residence.serves(op))));
   const preparation = new Preparation(part, now, prepares);
@@ -376,7 +375,7 @@ async function lookup(part: ShardPart, message: LookupRequest): Promise<Result<L
   const wasHere = message.keys.map((key) => residence.serves(key));
   const answers = await part.reader.lookup(message.keys, message.traces);
   // A claim that is not there may be lost (R2, H6).
-  const isReconciling = part.history.state === "reconciling";
+  const isReconciling = part.standing.current.incomplete !== undefined;
   const isHere = message.keys.map((key, index) => wasHere[index] === true && residence.serves(key));
   if (isHere.includes(false)) residence.askForNames();
   return ok({
@@ -405,7 +404,7 @@ function ping(part: ShardPart, message: PingShard): ShardWork {
   return withFields<ShardWork, [PingShard]>({}, part.hooks.pinged, message);
 }
 
-const pointOf = ({ history }: ShardPart): HistoryPoint | null => history.point ?? null;
+const pointOf = ({ instances }: ShardPart): HistoryPoint | null => instances.point ?? null;
 
 const growing = refused(
   "UNAVAILABLE",

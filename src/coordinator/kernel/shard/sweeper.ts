@@ -1,10 +1,11 @@
+import type { Slot } from "../slot.ts";
+import type { Standing } from "../standing.ts";
 import type { HoldPosition } from "../messages.ts";
 import type { Limits } from "../../../common/limits.ts";
 import type { HookLists } from "../half.ts";
 import type { Ports } from "../ports.ts";
 import { AlarmSchedule } from "../alarm-schedule.ts";
 import type { GroupCommit } from "../group-commit.ts";
-import type { History } from "../history.ts";
 import { FIRST_HOLD } from "./held-names.ts";
 import type { ShardAlarm, ShardHooks } from "./hooks.ts";
 import type { Inquirer } from "./inquirer.ts";
@@ -39,7 +40,7 @@ interface Needs {
   readonly ranges: RangeHolds;
   readonly transfers: ShardTransfers;
   readonly hooks: Pick<HookLists<ShardHooks>, "alarm">;
-  readonly history: Pick<History, "isLost">;
+  readonly standing: Slot<Standing>;
   readonly commits: GroupCommit;
   readonly placementGuard: Pick<PlacementGuard, "placement">;
 }
@@ -79,7 +80,7 @@ export class Sweeper {
    * A shard that is lost does no work, so it needs none until its loss is accepted.
    */
   arm(): void {
-    if (this.#part.history.isLost) return;
+    if (this.#part.standing.current.stopped !== undefined) return;
     const now = this.#part.ports.clock.now();
     if (this.#part.ranges.hasCut || this.isUrgent(now))
       this.#alarm.setBy(now + this.#part.limits.sweepAfterMs / 4);
@@ -106,7 +107,7 @@ export class Sweeper {
 
   async run(): Promise<void> {
     this.#alarm.markRung();
-    if (this.#part.history.isLost) return;
+    if (this.#part.standing.current.stopped !== undefined) return;
     let nextMs = -Infinity;
     try {
       await this.#part.transfers.moveDue(this.#part.commits);

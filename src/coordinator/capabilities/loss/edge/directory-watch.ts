@@ -3,7 +3,7 @@ import type { Authority } from "../../identities/identities.ts";
 import { ask } from "../../../kernel/ask.ts";
 import type { Snapshot } from "../../../kernel/directory/messages.ts";
 import type { KeyPage } from "../../keys/messages.ts";
-import { isSamePoint } from "../../../kernel/history.ts";
+import { isSamePoint } from "../../../kernel/instances.ts";
 import type { Envelope, HistoryPoint, ToldDirectory } from "../../../kernel/messages.ts";
 import type { Answer } from "../../../kernel/ports.ts";
 import { ok, refused, type Result } from "../../../kernel/refusal.ts";

@@ -1,5 +1,5 @@
 import type { Principal } from "../../../auth/principal.ts";
-import { HISTORY_HEADER } from "../../../kernel/history.ts";
+import { HISTORY_HEADER } from "../history.ts";
 import type { HistoryPoint, Told } from "../../../kernel/messages.ts";
 import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 import { reach } from "../../../isolate/reach.ts";

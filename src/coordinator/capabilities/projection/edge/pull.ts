@@ -1,6 +1,6 @@
 import { eq, sql, type SQL } from "drizzle-orm";
 import { ask } from "../../../kernel/ask.ts";
-import { isSamePoint } from "../../../kernel/history.ts";
+import { isSamePoint } from "../../../kernel/instances.ts";
 import type { HistoryPoint } from "../../../kernel/messages.ts";
 import type { KnownLease, OpenLease, Pull, PullAnswer } from "../messages.ts";
 import type { Answer } from "../../../kernel/ports.ts";
