@@ -128,9 +128,9 @@ export class NameQueues implements Queues {
    * Must be called when a prepare was carried out. A begin that got the name, or that has taken an
    * offer in vain, gives up its place.
    */
-  prepared({ cell, lease, ops }: Prepare, isGranted: boolean): void {
-    for (const op of ops) {
-      const waiter = this.#waiterOf(op, { cell, lease });
+  prepared(request: Prepare, isGranted: boolean): void {
+    for (const op of request.ops) {
+      const waiter = this.#waiterOf(op, request);
       if (waiter === undefined || !(isGranted || waiter.queue.offer?.waiter === waiter)) continue;
       this.#remove(waiter);
       this.#changed.add(waiter.queue);
@@ -228,7 +228,7 @@ export class NameQueues implements Queues {
   }
 
   #queueOf({ type, canonical }: BucketKey): NameQueue | undefined {
-    return this.#queues.get(bucketText(type, canonical));
+    return this.#queues.size === 0 ? undefined : this.#queues.get(bucketText(type, canonical));
   }
 
   #waiterOf(key: BucketKey, { cell, lease }: Waiting): Waiter | undefined {
