@@ -43,4 +43,4 @@ function statusOf({ store }: LedgerPart, lease: string): LeaseStatus | null {
 }
 
 /** Lists leases that are open for long (R5). */
-export const stale = { name: "stale", isRequired: true, ledger } as const satisfies Capability;
+export const stale = { name: "stale", ledger } as const satisfies Capability;

@@ -256,13 +256,6 @@ test("a lease is shown with its age, outcome and reason, and its ops only while 
   });
   expect(decided.ok && decided.value).not.toHaveProperty("ops");
   expect(await get(c.uuid())).toEqual(no("NOT_FOUND"));
-  const states = await c.clock.runUntil(
-    c.ledger("1").object.leaseStates({ ...c.envelope, leases: [lease, c.uuid()] }),
-  );
-  expect(states).toEqual({
-    ok: true,
-    value: [{ state: "ROLLED_BACK", createdAtMs, renewedAtMs: null }, null],
-  });
 });
 
 /** The decisions that an earlier instance left: more than one instance keeps in memory. */
