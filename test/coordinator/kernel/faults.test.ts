@@ -4,7 +4,6 @@
  */
 import { expect, test } from "vitest";
 import type { Decision, Exchange, Inquiry, Prepare } from "../../../src/coordinator/kernel/messages.ts";
-import type { Pull } from "../../../src/coordinator/capabilities/projection/messages.ts";
 import { shardOf, shardsOf } from "../../../src/coordinator/kernel/placement.ts";
 import { begin, decide, isDecision, isPrepare, no, ok } from "../../support/calls.ts";
 import { Cluster } from "../../support/cluster.ts";
@@ -485,45 +484,6 @@ test("[S1] an outcome is forgotten when it is applied and old", async () => {
   expect(await maintain()).toBe(1);
 });
 
-test("[S4] [R1] pulls give the open leases, and positions grow after a restart", async () => {
-  const c = await Cluster.start({ limits: { outcomeRetentionS: 1 } });
-  const open = new Map<number, string>();
-  const pull = async (): Promise<void> => {
-    for (let after: number | null = 0; after !== null;) {
-      const has = [...open].filter(([position]) => position > (after ?? 0)).slice(0, 4);
-      const through = has.length < 4 ? null : (has.at(-1)?.[0] ?? null);
-      const message: Pull = { ...c.envelope, after, through, has, limit: 3 };
-      const answer = await c.clock.runUntil(c.ledger("1").object.pull(message));
-      if (!answer.ok) throw new Error(answer.refusal.detail);
-      const { granted, decided } = answer.value;
-      for (const { createdPosition, lease } of granted) open.set(createdPosition, lease);
-      for (const position of decided) open.delete(position);
-      after = answer.value.through;
-    }
-  };
-  const expected: string[] = [];
-  for (let round = 0; round < 30; round += 1) {
-    const lease = c.uuid();
-    await c.clock.runUntil(begin(c, "1", lease, [`n${round}`]));
-    expected.push(lease);
-    const [earlier] = expected.slice(-3, -2);
-    if (earlier !== undefined && round % 3 > 0) {
-      const outcome = round % 3 === 1 ? "COMMITTED" : "ROLLED_BACK";
-      await c.clock.runUntil(decide(c, "1", earlier, outcome));
-      expected.splice(-3, 1);
-    }
-    if (round % 4 === 0) await pull();
-    if (round % 10 === 9) {
-      await pull();
-      await c.pass(10_000);
-      await c.clock.runUntil(c.ledger("1").object.maintain(c.envelope));
-      c.ledger("1").restart();
-    }
-  }
-  await pull();
-  expect([...open.values()].toSorted()).toEqual(expected.toSorted());
-});
-
 test("[B4] [C2] a decision touches only holds of its own cell, lease, attempt and epoch", async () => {
   const c = await Cluster.start({ shards: 1 });
   const lease = c.uuid();
@@ -623,10 +583,8 @@ test("[S1] [M4] positions stay above all earlier ones, after a prune and a clock
   c.ledger("1").restart();
   const lease = c.uuid();
   await c.clock.runUntil(begin(c, "1", lease, ["ada"]));
-  const next = await c.clock.runUntil(
-    c.ledger("1").object.pull({ ...c.envelope, after: through, through: null, has: [], limit: 10 }),
-  );
-  expect(next.ok && next.value.granted.map((granted) => granted.lease)).toEqual([lease]);
+  const later = c.ledger("1").sql.all("SELECT lease FROM lease WHERE created_position > ?", through);
+  expect(later).toEqual([{ lease }]);
 });
 
 test("[C3] [M3] [S2] a restart finds every unapplied decision, and only those with a batch", async () => {
@@ -672,7 +630,6 @@ test("[B8] [R1] no answer is based on rows that are not durable yet", async () =
     }),
     ledger.object.listLeases({ ...c.envelope, caller, createdAfterMs: 0, afterPosition: 0, limit: 10 }),
     ledger.object.getLease({ ...c.envelope, caller, lease }),
-    ledger.object.pull({ ...c.envelope, after: 0, through: null, has: [], limit: 10 }),
     begin(c, "1", lease, ["ada"]),
   ];
   let answered = 0;
@@ -683,26 +640,6 @@ test("[B8] [R1] no answer is based on rows that are not durable yet", async () =
   const answers = await c.clock.runUntil(Promise.all(calls));
   expect(answers.every((answer) => answer.ok)).toBe(true);
   expect(answers[1]).toEqual(ok({ verdicts: ["granted"] }));
-});
-
-test("[S4] a pull goes in pages, and sends nothing of a batch but its counts", async () => {
-  const c = await Cluster.start({ shards: 1 });
-  const leases = Array.from({ length: 5 }, () => c.uuid());
-  for (const [n, lease] of leases.entries())
-    expect(await c.clock.runUntil(begin(c, "1", lease, [`name-${n}`]))).toEqual(ok({ created: true }));
-  const pages: number[] = [];
-  const seen: string[] = [];
-  for (let after: number | null = 0; after !== null;) {
-    const message: Pull = { ...c.envelope, after, through: null, has: [], limit: 2 };
-    const answer = await c.clock.runUntil(c.ledger("1").object.pull(message));
-    if (!answer.ok) throw new Error(answer.refusal.detail);
-    expect(JSON.stringify(answer)).not.toContain("name-");
-    seen.push(...answer.value.granted.map(({ lease }) => lease));
-    pages.push(answer.value.granted.length);
-    after = answer.value.through;
-  }
-  expect(seen).toEqual(leases);
-  expect(pages).toEqual([2, 2, 1]);
 });
 
 test("[C2] a decision that is not durable yet is not sent, not even by the alarm", async () => {

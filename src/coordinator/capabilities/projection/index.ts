@@ -40,4 +40,4 @@ function pull(part: LedgerPart, message: Pull): PullAnswer {
 }
 
 /** The cron copies the open leases of all cells to D1 (L1). */
-export const projection = { name: "projection", isRequired: true, ledger } as const satisfies Capability;
+export const projection = { name: "projection", ledger } as const satisfies Capability;

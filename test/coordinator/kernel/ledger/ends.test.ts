@@ -4,7 +4,6 @@
  */
 import { expect, test } from "vitest";
 import { defaultLimits } from "../../../../src/common/limits.ts";
-import type { KnownLease } from "../../../../src/coordinator/capabilities/projection/messages.ts";
 import { shardOf, shardsOf } from "../../../../src/coordinator/kernel/placement.ts";
 import { begin, decide, isDecision, isPrepare, no, ok } from "../../../support/calls.ts";
 import { Cluster, type Call } from "../../../support/cluster.ts";
@@ -14,14 +13,6 @@ import { bucketType } from "../../../support/types.ts";
 function nameOn(c: Cluster, shard: number): string {
   for (let n = 0; ; n += 1)
     if (shardOf(bucketType("ROUTES"), `n${n}`, shardsOf(c.envelope.placement)) === shard) return `n${n}`;
-}
-
-async function pull(c: Cluster, limit: number, has: KnownLease[] = []) {
-  const answer = await c.clock.runUntil(
-    c.ledger("1").object.pull({ ...c.envelope, after: 0, through: null, has, limit }),
-  );
-  if (!answer.ok) throw new Error(answer.refusal.detail);
-  return answer.value;
 }
 
 /** Two shards: cell 2 owns a name on shard 0, and the ledger of cell 1 has been used. */
@@ -235,32 +226,6 @@ test("[C7] the number of fences survives a restart", async () => {
   expect(await c.clock.runUntil(decide(c, "1", c.uuid(), "ROLLED_BACK"))).toEqual(
     no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_FENCES" }),
   );
-});
-
-test("[S4] a page of a pull has at most `limit` leases, in order, and says what it is about", async () => {
-  const c = await Cluster.start({ shards: 1 });
-  const leases = Array.from({ length: 5 }, () => c.uuid());
-  for (const [index, lease] of leases.entries()) await c.clock.runUntil(begin(c, "1", lease, [`n${index}`]));
-  expect(await pull(c, 3)).toMatchObject({
-    granted: leases.slice(0, 3).map((lease) => ({ lease })),
-    through: expect.any(Number) as unknown,
-  });
-  expect(await pull(c, 5)).toMatchObject({ through: null });
-  const { through, granted } = await pull(c, 3);
-  const known = granted.map(({ createdPosition, lease }): KnownLease => [createdPosition, lease]);
-  // Of a lease that is beyond the range of the answer, it says nothing.
-  const gone: KnownLease[] = [1, (through ?? 0) + 1].map((position) => [position, c.uuid()]);
-  expect(await pull(c, 3, [...known.slice(1), ...gone])).toMatchObject({
-    granted: [granted[0]],
-    decided: [1],
-    through,
-  });
-  const [a = "", b = "", d = "", e = "", f = ""] = leases;
-  await c.clock.runUntil(decide(c, "1", a, "COMMITTED"));
-  await c.clock.runUntil(decide(c, "1", d, "ROLLED_BACK"));
-  const last = c.uuid();
-  await c.clock.runUntil(begin(c, "1", last, ["last"]));
-  expect((await pull(c, 10)).granted.map(({ lease }) => lease)).toEqual([b, e, f, last]);
 });
 
 test("[R1] a page of one lease says where to continue, and each kind of op is counted", async () => {
