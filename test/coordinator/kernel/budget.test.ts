@@ -165,33 +165,6 @@ test("a lookup costs no message, or one if it meets a hold", async () => {
     expect(await costOf(c, look(value))).toEqual({ messages: 0, transactions: 0 });
 });
 
-test("a page of leases reads at most its size + 2 rows, whatever was decided before", async () => {
-  const c = await Cluster.start({ shards: 1 });
-  for (let n = 0; n < 300; n += 1) {
-    const lease = c.uuid();
-    await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, [`n${n}`])));
-    if (n % 10 > 0)
-      await c.clock.runUntil(
-        c
-          .ledger("1")
-          .object.decide(decideRequest(c.envelope, lease, n % 2 > 0 ? "COMMITTED" : "ROLLED_BACK")),
-      );
-  }
-  const { counts } = c.ledger("1").sql;
-  const before = counts.rowsRead;
-  const page = await c.clock.runUntil(
-    c.ledger("1").object.listLeases({
-      ...c.envelope,
-      caller: { role: "operator", keyId: "k", expiresAtMs: Number.MAX_SAFE_INTEGER },
-      createdAfterMs: 0,
-      afterPosition: 0,
-      limit: 10,
-    }),
-  );
-  expect(page.ok && page.value.leases).toHaveLength(10);
-  expect(counts.rowsRead - before).toBeLessThanOrEqual(12);
-});
-
 test("[X3] a step of a removal costs three messages and four transactions, for 1 claim or 10", async () => {
   const c = await warm(16);
   const { object } = c.ledger("1");

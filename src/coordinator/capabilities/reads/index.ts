@@ -62,4 +62,4 @@ function listLeases(part: LedgerPart, request: ListLeasesRequest): Result<LeaseP
 }
 
 /** A cell lists its leases (R1). Its ledger counts all reads of the cell. */
-export const reads = { name: "reads", isRequired: true, ledger } as const satisfies Capability;
+export const reads = { name: "reads", ledger } as const satisfies Capability;

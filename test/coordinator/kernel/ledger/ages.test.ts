@@ -1,8 +1,9 @@
 /** Tests of ages, pauses and deadlines while clocks are wrong (M4). */
 import { expect, test } from "vitest";
 import type { Exchange } from "../../../../src/coordinator/kernel/messages.ts";
+import { grantedLeases } from "../../../support/calls.ts";
 import { Cluster, type Call } from "../../../support/cluster.ts";
-import { beginRequest, callerOf, decideRequest } from "../../../support/ops.ts";
+import { beginRequest, decideRequest } from "../../../support/ops.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -15,19 +16,8 @@ const begin = async (c: Cluster): Promise<string> => {
 };
 
 /** The ages of all outstanding leases in seconds, in the order of their grants. */
-async function ages(c: Cluster): Promise<number[]> {
-  const page = await c.clock.runUntil(
-    c.ledger("1").object.listLeases({
-      ...c.envelope,
-      caller: callerOf(),
-      createdAfterMs: 0,
-      afterPosition: 0,
-      limit: 100,
-    }),
-  );
-  if (!page.ok) throw new Error(page.refusal.detail);
-  return page.value.leases.map(({ ageMs }) => Math.round(ageMs / 1_000));
-}
+const ages = async (c: Cluster): Promise<number[]> =>
+  (await grantedLeases(c, "1")).map(({ ageMs }) => Math.round(ageMs / 1_000));
 
 const marks = (c: Cluster): unknown[] => {
   const row = c.ledger("1").database.prepare("SELECT value FROM meta WHERE name = 'clock_marks'").get() as

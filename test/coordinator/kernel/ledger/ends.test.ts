@@ -7,7 +7,7 @@ import { defaultLimits } from "../../../../src/common/limits.ts";
 import { shardOf, shardsOf } from "../../../../src/coordinator/kernel/placement.ts";
 import { begin, decide, isDecision, isPrepare, no, ok } from "../../../support/calls.ts";
 import { Cluster, type Call } from "../../../support/cluster.ts";
-import { beginRequest, callerOf } from "../../../support/ops.ts";
+import { beginRequest } from "../../../support/ops.ts";
 import { bucketType } from "../../../support/types.ts";
 
 function nameOn(c: Cluster, shard: number): string {
@@ -226,35 +226,6 @@ test("[C7] the number of fences survives a restart", async () => {
   expect(await c.clock.runUntil(decide(c, "1", c.uuid(), "ROLLED_BACK"))).toEqual(
     no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_FENCES" }),
   );
-});
-
-test("[R1] a page of one lease says where to continue, and each kind of op is counted", async () => {
-  const c = await Cluster.start({ shards: 1 });
-  const owned = c.uuid();
-  await c.clock.runUntil(begin(c, "1", owned, ["a", "b", "c"]));
-  await c.clock.runUntil(decide(c, "1", owned, "COMMITTED"));
-  const lease = c.uuid();
-  const specs = [
-    { kind: "replace", value: "a" } as const,
-    { kind: "replace", value: "b" } as const,
-    { kind: "destroy", value: "c" } as const,
-  ];
-  await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, specs)));
-  await c.clock.runUntil(begin(c, "1", c.uuid(), ["d"]));
-  const page = await c.clock.runUntil(
-    c.ledger("1").object.listLeases({
-      ...c.envelope,
-      caller: callerOf(),
-      createdAfterMs: 0,
-      afterPosition: 0,
-      limit: 1,
-    }),
-  );
-  const counts = { creates: 0, destroys: 1, replaces: 2, missing: 0 };
-  expect(page).toEqual(
-    ok({ leases: [expect.objectContaining({ lease, counts })], nextPosition: expect.any(Number) as number }),
-  );
-  expect(page.ok && page.value.nextPosition).toBeGreaterThan(0);
 });
 
 test("[M6] [B2] as many calls may join running begins as begins may run", async () => {

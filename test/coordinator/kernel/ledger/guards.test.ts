@@ -30,78 +30,6 @@ async function status(c: Cluster) {
   return answer.value;
 }
 
-test("[A1] the ledger does not check an operator's key, whatever its id", async () => {
-  const c = await start();
-  const { object } = c.ledger("1");
-  await begin(c, c.uuid(), ["ada"]);
-  await c.clock.runUntil(object.revoke({ ...c.envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER }));
-  const operator = { role: "operator", keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER } as const;
-  expect(await c.clock.runUntil(object.authorize({ ...c.envelope, caller: operator }))).toEqual({
-    ok: true,
-    value: null,
-  });
-  expect(await begin(c, c.uuid(), ["bob"], { caller: operator })).toEqual(ok({ created: true }));
-  expect(c.holds().map(({ canonical }) => canonical)).toEqual(["ada", "bob"]);
-});
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
-const revoke = (c: Cluster, keyId: string, expiresAtMs: number) =>
-  c.clock.runUntil(c.ledger("1").object.revoke({ ...c.envelope, keyId, expiresAtMs }));
-const authorize = async (c: Cluster, keyId: string, expiresAtMs: number): Promise<unknown> => {
-  const caller = { role: "cell" as const, keyId, expiresAtMs };
-  const answer = await c.clock.runUntil(c.ledger("1").object.authorize({ ...c.envelope, caller }));
-  return answer.ok ? "ok" : answer.refusal.reason;
-};
-
-test("[A1] [M4] a revoked key stays revoked when the clock was ahead for some time", async () => {
-  const c = await start();
-  const expiresAtMs = c.clock.now() + DAY_MS;
-  await revoke(c, "k1", expiresAtMs);
-  c.clock.jump(25 * HOUR_MS);
-  await revoke(c, "k2", c.clock.now() + DAY_MS);
-  c.clock.jump(-25 * HOUR_MS);
-  expect(await authorize(c, "k1", expiresAtMs)).toBe("KEY_REVOKED");
-  c.ledger("1").restart();
-  expect(await authorize(c, "k1", expiresAtMs)).toBe("KEY_REVOKED");
-  expect(await authorize(c, "k3", expiresAtMs)).toBe("ok");
-});
-
-test("[A1] [M6] the revoked key that expires first makes room, and no key that old is valid", async () => {
-  const c = await start({ maxRevokedKeys: 2 });
-  const at = (hours: number): number => c.clock.now() + hours * HOUR_MS;
-  const [one, two, three, four] = [at(1), at(2), at(3), at(4)];
-  await revoke(c, "k2", two);
-  await revoke(c, "k2", two);
-  await revoke(c, "k4", four);
-  await revoke(c, "k3", three);
-  for (const restarted of [false, true]) {
-    if (restarted) c.ledger("1").restart();
-    // The ledger has forgotten k2, so every key that expires no later counts as expired.
-    expect(await authorize(c, "k2", two)).toBe("KEY_EXPIRED");
-    expect(await authorize(c, "other", one)).toBe("KEY_EXPIRED");
-    expect(await authorize(c, "other", two + 1)).toBe("ok");
-    expect(await authorize(c, "k3", three)).toBe("KEY_REVOKED");
-    expect(await authorize(c, "k4", four)).toBe("KEY_REVOKED");
-  }
-  expect(c.ledger("1").database.prepare("SELECT key_id FROM revoked_key").all()).toHaveLength(2);
-});
-
-test("[A1] a begin with a key that expires too early is neither started nor granted", async () => {
-  const c = await start({ maxRevokedKeys: 1 });
-  const soon = c.clock.now() + HOUR_MS;
-  const caller = { role: "cell" as const, keyId: "k", expiresAtMs: soon };
-  const running = c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["ada"], { caller }));
-  await revoke(c, "k1", soon);
-  const release = c.ledger("1").sql.holdFlushes();
-  const revoking = c.ledger("1").object.revoke({ ...c.envelope, keyId: "k2", expiresAtMs: soon + 1 });
-  release();
-  await c.clock.runUntil(Promise.all([running, revoking]));
-  expect(await begin(c, c.uuid(), ["bob"], { caller })).toEqual(
-    no("UNAUTHENTICATED", { reason: "KEY_EXPIRED" }),
-  );
-});
-
 test("[M6] a batch is refused when its stored form exceeds the limit by one byte", async () => {
   const names = ["straße"];
   const bytes = new TextEncoder().encode(
@@ -192,36 +120,6 @@ test("the time of the cell's state grows with every change, even if the clock wa
   expect(times).toEqual([first, first + 1, first + 2]);
   c.ledger("1").restart();
   expect(await status(c)).toMatchObject({ stateSetAtMs: first + 2 });
-});
-
-test("[R1] a page of leases ends where it says and starts at the requested time", async () => {
-  const c = await start();
-  const leases: string[] = [];
-  const created: number[] = [];
-  for (let n = 0; n < 3; n += 1) {
-    const lease = c.uuid();
-    await begin(c, lease, [`n${n}`]);
-    leases.push(lease);
-    created.push(c.clock.now());
-    c.clock.jump(1);
-  }
-  const list = async (limit: number, createdAfterMs: number, afterPosition = 0) => {
-    const answer = await c.clock.runUntil(
-      c
-        .ledger("1")
-        .object.listLeases({ ...c.envelope, caller: callerOf(), createdAfterMs, afterPosition, limit }),
-    );
-    if (!answer.ok) throw new Error(answer.refusal.detail);
-    return answer.value;
-  };
-  expect(await list(3, 0)).toMatchObject({ leases: leases.map((lease) => ({ lease })), nextPosition: 0 });
-  const first = await list(2, 0);
-  expect(first.leases.map(({ lease }) => lease)).toEqual(leases.slice(0, 2));
-  expect((await list(2, 0, first.nextPosition)).leases.map(({ lease }) => lease)).toEqual(leases.slice(2));
-  expect((await list(9, created[1] ?? 0)).leases.map(({ lease }) => lease)).toEqual(leases.slice(1));
-  expect((await list(9, created[1] ?? 0, first.nextPosition)).leases.map(({ lease }) => lease)).toEqual(
-    leases.slice(2),
-  );
 });
 
 test("a lease is shown with its age, outcome and reason, and its ops only while granted", async () => {
