@@ -50,7 +50,7 @@ export class LeaseFiller {
       this.#sql.transaction([], () => {
         for (let index = from; index < to; index += 1) this.#store.insert(this.#decidedRow(index / count));
         const last = this.#store.lastPosition();
-        this.#store.setApplied({ through: last, last }, new Map(), undefined);
+        this.#store.setApplied({ through: last, last }, { shards: {} });
         return null;
       });
     });

@@ -596,11 +596,11 @@ const proofs: Record<string, Proof> = {
   "ShardLink.#prepares": link,
   "ShardLink.#decisions": link,
   "ShardLinks.#links": "after work",
-  "ShardLinks.#points": "after work",
-  "ShardLinks.#incarnations": "after work",
-  "ShardLinks.#news": "after work",
-  "ShardLinks.#confirmed": "after work",
-  "ShardLinks.#comparing": at(
+  "SeenShards.#points": "after work",
+  "SeenShards.#incarnations": "after work",
+  "SeenShards.#news": "after work",
+  "SeenShards.#confirmed": "after work",
+  "SeenShards.#comparing": at(
     "test/coordinator/capabilities/transfer/transfers.test.ts",
     "[Y6] [M6] a new instance decides a transfer only once every shard has told what it knows",
   ),
@@ -964,7 +964,7 @@ test("[M6] after work of every kind, an object keeps no more than its list allow
   );
   expect(notListed(collections)).toEqual([]);
   // The work has reached them, so that the comparison means something.
-  expect(Math.max(...(sizes.get("ShardLinks.#points") ?? []))).toBe(SHARDS);
+  expect(Math.max(...(sizes.get("SeenShards.#points") ?? []))).toBe(SHARDS);
   expect(Math.max(...(sizes.get("ShardLog.#ledgers") ?? []))).toBe(CELLS.length);
   // Nothing is left of calls that have ended.
   for (const name of ["Begins.#running", "GroupCommit.#queue", "Semaphore.#waiting", "ShardLink.#decisions"])

@@ -26,15 +26,10 @@ export interface HistoryPoint {
   position: number;
 }
 
-/** Points of shards, by the number of the shard. */
-export type ShardPoints = Record<number, HistoryPoint>;
-
 export interface Envelope {
   placement: Placement;
   /** The newest point that the sender has seen of the receiver (H2). Absent if it has seen none. */
   seen?: HistoryPoint;
-  /** To a ledger: the newest points that the sender has seen of shards, for the ledger to pass on (H2). */
-  shards?: ShardPoints;
   /**
    * The spans for which this message is sent, as `traceparent` headers: one for each of the calls that share
    * it, at most `MAX_TRACES`. Absent if none of them is traced. No decision depends on it.
@@ -475,25 +470,18 @@ export interface RemovalProgress {
 
 /** Sent after the pull. */
 export interface Maintain extends Envelope {
-  /** Absent if the directory cannot be reached, or has made no change yet. */
-  directory?: ToldDirectory;
   /** True if the directory has the cell as removed (X5). */
   isRemoved?: boolean;
 }
 
-/** What the directory has told the cron of its history, for a ledger to remember (H3). */
-export interface ToldDirectory {
-  point: HistoryPoint;
-  /** The point that the ledger has told before, if the directory has confirmed that it has it (H5). */
-  confirmed: HistoryPoint | null;
-}
+/**
+ * What a ledger remembers of other parts, for the cron. Capabilities add fields.
+ *
+ * @public
+ */
+export interface Remembered {}
 
-/** What a ledger remembers of the directory, for the cron to compare (H2). */
-export interface SeesDirectory {
-  directory: HistoryPoint | null;
-}
-
-export interface MaintainAnswer extends SeesDirectory {
+export interface MaintainAnswer extends Remembered {
   /** Outcomes that were deleted by this call. */
   pruned: number;
   state: CellState;
@@ -515,12 +503,8 @@ export interface Confirm extends Envelope {
   cell?: string;
 }
 
-/** What the sender of an answer tells about histories, besides the answer (H2). */
+/** What the sender of an answer tells besides the answer. Capabilities add fields. */
 export interface Told extends Partial<Stamp> {
   /** The sender was sent messages by older code within the last minute (M9). */
   hearsOlder?: true;
-  /** The newest durable point of the sender. Absent before its first change. */
-  point?: HistoryPoint;
-  /** From a ledger: points of shards that it has not told anybody yet. */
-  shards?: ShardPoints;
 }

@@ -453,14 +453,14 @@ export const bugs: Record<string, Bug> = {
     "Y6",
     ["I31", "I50", "I52"],
     "src/coordinator/capabilities/transfer/ledger.ts",
-    "(await this.#part.links.compare()) ?? (await this.#precommit(call));",
-    "await this.#part.links.compare();",
+    "(await this.#part.sightings.current.compareAll()) ?? (await this.#precommit(call));",
+    "await this.#part.sightings.current.compareAll();",
   ),
   "a transfer is aborted although a shard knows of its cut": one(
     "Y6",
     ["I55"],
     "src/coordinator/capabilities/transfer/ledger.ts",
-    "(await this.#part.links.compare()) ?? (await this.#precommit(call));",
+    "(await this.#part.sightings.current.compareAll()) ?? (await this.#precommit(call));",
     "await this.#precommit(call);",
   ),
   "a transfer is cut although a shard has not stored that it may be": one(
@@ -1350,9 +1350,9 @@ export const bugs: Record<string, Bug> = {
   "a ledger ignores what the Worker has seen of shards": one(
     "H2",
     ["I24"],
-    "src/coordinator/kernel/ledger/ledger.ts",
-    "links.learn(message.shards);",
-    "links.learn({});",
+    "src/coordinator/capabilities/loss/index.ts",
+    "shards.learn(message.shards);",
+    "shards.learn({});",
   ),
   "the cron does not tell ledgers what D1 has seen of them": one(
     "H2",
@@ -1392,16 +1392,16 @@ export const bugs: Record<string, Bug> = {
   "a restart forgets the points of shards": one(
     "H3",
     ["I24"],
-    "src/coordinator/kernel/ledger/shard-links.ts",
-    "new Map(part.store.shardPoints());",
+    "src/coordinator/capabilities/loss/seen-shards.ts",
+    "new Map(storedPoints(part.ports.sql, part.store.applied));",
     "new Map();",
   ),
   "decisions count as applied without the points of their shards": one(
     "H3",
     ["I24"],
-    "src/coordinator/kernel/ledger/deliveries.ts",
-    "last }, links.points, directory.point)",
-    "last }, new Map(), directory.point)",
+    "src/coordinator/capabilities/loss/seen-shards.ts",
+    "[...this.#points].map(",
+    "[...new Map<number, HistoryPoint>()].map(",
   ),
   "a new instance of the directory raises no incarnation": one(
     "H1",
@@ -1435,7 +1435,7 @@ export const bugs: Record<string, Bug> = {
     "H3",
     ["I26"],
     "src/coordinator/capabilities/loss/seen-directory.ts",
-    "return this.#point === undefined || isSamePoint(this.#store.directoryPoint, this.#point);",
+    "return this.#point === undefined || isSamePoint(this.#stored, this.#point);",
     "return true;",
   ),
   "a ledger replaces the point of the directory without its confirmation": one(
@@ -1504,9 +1504,9 @@ export const bugs: Record<string, Bug> = {
   "answers to a cell have no point": one(
     "L7",
     ["I24"],
-    "src/coordinator/kernel/ledger/ledger.ts",
-    "return { ...(point === undefined ? {} : { point }), shards:",
-    "return { ...(point === undefined ? {} : {}), shards:",
+    "src/coordinator/capabilities/loss/index.ts",
+    "({ ...tell(part), shards: shards.takeNews() })",
+    "({ shards: shards.takeNews() })",
   ),
   "a cell forgets what its ledger has not confirmed": one(
     "L7",

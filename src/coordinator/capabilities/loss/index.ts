@@ -1,7 +1,7 @@
 import type { Capability, DirectoryHalf, LedgerHalf, ShardHalf } from "../../kernel/capability.ts";
 import type { DirectoryReconciliation, RestoreDirectory } from "../../kernel/directory/messages.ts";
 import { durable } from "../../kernel/durable.ts";
-import type { Envelope, ShardPoints } from "../../kernel/messages.ts";
+import type { Envelope, Told } from "../../kernel/messages.ts";
 import type { Instances } from "../../kernel/instances.ts";
 import { method, peerMethod, type Calls } from "../../kernel/method.ts";
 import type { Ports } from "../../kernel/ports.ts";
@@ -25,8 +25,11 @@ import type {
   PartStatus,
   ReconcileLedger,
   ReconcileShard,
+  ShardPoints,
   ShardReconciliation,
 } from "./messages.ts";
+import { SeenDirectory } from "./seen-directory.ts";
+import { SeenShards } from "./seen-shards.ts";
 import { ShardReconciler } from "./shard.ts";
 
 const onLedgers = {
@@ -78,12 +81,18 @@ function historyOf({ ports, instances, standing }: Part, name: string): History 
   return history;
 }
 
+const tell = ({ instances: { point } }: Pick<Part, "instances">): Partial<Told> =>
+  point === undefined ? {} : { point };
+
 const ledger: LedgerHalf<typeof onLedgers> = {
   writes: writesOf.ledger,
   methods: onLedgers,
   make: (part) => {
     const history = historyOf(part, `the ledger of cell ${part.cell}`);
     const reconciler = new LedgerReconciler({ ...part, history });
+    const directory = new SeenDirectory(part.store);
+    const shards = new SeenShards({ ...part, history, directory });
+    part.sightings.provide(shards);
     return {
       handlers: {
         /** Returns what this ledger knows of its own history. */
@@ -92,19 +101,26 @@ const ledger: LedgerHalf<typeof onLedgers> = {
         reconcile: (message) => reconciler.reconcile(message),
         /** Returns what this ledger knows of a shard that has gone back in time (H6). */
         knowledge: async (message) => {
-          const seen = part.links.points.get(message.shard);
-          const known = knowledgeOf(part.store, seen, part.limits.outstandingLeases, message);
-          return durable(part, ok(known));
+          const seen = shards.points.get(message.shard);
+          return durable(part, ok(knowledgeOf(part, seen, message)));
         },
         /** Returns the newest point of each shard that this ledger has seen, for the shards to check (G7). */
-        seenShards: () => ok(Object.fromEntries(part.links.points)),
+        seenShards: () => ok(Object.fromEntries(shards.points)),
       },
       hooks: {
         guardCall: ({ seen }) => history.refuseImpossible(seen, positionAt(part.ports.clock.now())),
         compareBatch,
+        learn: (message) => {
+          if (message.shards !== undefined) shards.learn(message.shards);
+        },
+        tell: () => ({ ...tell(part), shards: shards.takeNews() }),
+        maintaining: (message) => {
+          shards.tellAll();
+          if (message.directory !== undefined) directory.learn(message.directory);
+        },
         metrics: () => ({ state: history.state }),
       },
-      parts: { reconciler },
+      parts: { reconciler, shards, directory },
     };
   },
 };
@@ -135,7 +151,7 @@ const shard: ShardHalf<typeof onShards> = {
             : reconciler.finish(message),
         listHolds: (message) => listHolds(part, message),
       },
-      hooks: { metrics: () => ({ state: history.state }) },
+      hooks: { tell: () => tell(part), metrics: () => ({ state: history.state }) },
     };
   },
 };
@@ -161,7 +177,7 @@ const directory: DirectoryHalf<typeof onDirectory> = {
         /** Takes over what copies of the lost rows still have, and accepts the loss (H8). */
         reconcile: (message) => reconciler.reconcile(message),
       },
-      hooks: { metrics: () => ({ state: history.state }) },
+      hooks: { tell: () => tell(part), metrics: () => ({ state: history.state }) },
     };
   },
 };

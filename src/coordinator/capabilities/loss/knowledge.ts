@@ -1,3 +1,5 @@
+import type { Limits } from "../../../common/limits.ts";
+import type { Ports } from "../../kernel/ports.ts";
 import { TOLD_INCARNATIONS } from "./history.ts";
 import type { HistoryPoint } from "../../kernel/messages.ts";
 import type { Knowledge, KnowledgeRequest } from "./messages.ts";
@@ -8,19 +10,23 @@ const MAX_OUTCOMES = 10_000;
 /** The number of lease ids in an answer. */
 const MAX_IDS = 10;
 
+interface Part {
+  readonly store: Pick<LedgerStore, "through">;
+  readonly ports: Pick<Ports, "sql">;
+  readonly limits: Pick<Limits, "outstandingLeases">;
+}
+
 /** Returns what this ledger knows of a shard that has gone back in time (H6). */
 export function knowledgeOf(
-  store: LedgerStore,
+  part: Part,
   seen: HistoryPoint | undefined,
-  outstandingLeases: number,
   request: KnowledgeRequest,
 ): Knowledge {
   const lostOnes = (decided: 0 | 1, limit: number): string[] =>
-    store
-      .executionsOn(request.shard, decided, limit)
+    executionsOn(part, request.shard, decided, limit)
       .filter(({ incarnation, epoch }) => !isLeft(request, incarnation, epoch))
       .map(({ lease }) => lease);
-  const outstanding = lostOnes(0, outstandingLeases);
+  const outstanding = lostOnes(0, part.limits.outstandingLeases);
   return {
     seen: seen ?? null,
     outstanding: outstanding.length,
@@ -40,4 +46,29 @@ function isLeft({ point, incarnations }: KnowledgeRequest, incarnation: number, 
   if (index === -1)
     return incarnations.length >= TOLD_INCARNATIONS && incarnation < (incarnations.at(-1)?.[0] ?? 0);
   return next !== undefined && epoch < next[1];
+}
+
+/**
+ * Returns the executions on one shard of the granted leases, or of the decided ones whose decision some
+ * shard may not have applied: those of the newest `limit` rows.
+ */
+function executionsOn(
+  { store, ports: { sql } }: Part,
+  shard: number,
+  decided: 0 | 1,
+  limit: number,
+): { lease: string; epoch: number; incarnation: number }[] {
+  return sql.all(
+    `SELECT lease, execution.value ->> 0 AS epoch, execution.value ->> 1 AS incarnation
+       FROM (SELECT lease, epochs, created_position FROM lease WHERE pending = 1 AND decided = ?1
+             UNION ALL
+             SELECT lease, epochs, created_position FROM lease
+              WHERE created_position > ?2 AND pending = 0 AND decided = ?1
+             ORDER BY created_position DESC LIMIT ?3) AS newest, json_each(newest.epochs) AS execution
+      WHERE execution.key = ?4`,
+    decided,
+    store.through,
+    limit,
+    String(shard),
+  );
 }

@@ -15,10 +15,50 @@ declare module "../../kernel/refusal.ts" {
   }
 }
 
+declare module "../../kernel/messages.ts" {
+  interface Envelope {
+    /** To a ledger: the newest points that the sender has seen of shards, for the ledger to pass on (H2). */
+    shards?: ShardPoints;
+  }
+  interface Told {
+    /** The newest durable point of the sender. Absent before its first change (H2). */
+    point?: HistoryPoint;
+    /** From a ledger: points of shards that it has not told anybody yet. */
+    shards?: ShardPoints;
+  }
+  interface Maintain {
+    /** Absent if the directory cannot be reached, or has made no change yet. */
+    directory?: ToldDirectory;
+  }
+  interface Remembered {
+    /** The newest point of the directory that the ledger has seen, to compare (H2). */
+    directory: HistoryPoint | null;
+  }
+}
+
+declare module "../../kernel/ledger/store.ts" {
+  interface Applied {
+    /** The newest point of each shard that this ledger had seen: incarnation and position, by shard. */
+    shards: Record<string, [incarnation: number, position: number]>;
+    /** The newest point of the directory that this ledger had seen: incarnation and position. */
+    directory?: [incarnation: number, position: number];
+  }
+}
+
 declare module "../../kernel/metrics/messages.ts" {
   interface PartMetrics {
     state: PartState;
   }
+}
+
+/** Points of shards, by the number of the shard. */
+export type ShardPoints = Record<number, HistoryPoint>;
+
+/** What the directory has told the cron of its history, for a ledger to remember (H3). */
+export interface ToldDirectory {
+  point: HistoryPoint;
+  /** The point that the ledger has told before, if the directory has confirmed that it has it (H5). */
+  confirmed: HistoryPoint | null;
 }
 
 // Worker → part, for operators (H6, H7)

@@ -1,5 +1,6 @@
 import { isSamePoint, nextPoint } from "../../kernel/instances.ts";
-import type { HistoryPoint, ToldDirectory } from "../../kernel/messages.ts";
+import type { HistoryPoint } from "../../kernel/messages.ts";
+import type { ToldDirectory } from "./messages.ts";
 import type { LedgerStore } from "../../kernel/ledger/store.ts";
 
 /**
@@ -13,7 +14,12 @@ export class SeenDirectory {
 
   constructor(store: LedgerStore) {
     this.#store = store;
-    this.#point = store.directoryPoint;
+    this.#point = this.#stored;
+  }
+
+  get #stored(): HistoryPoint | undefined {
+    const { directory } = this.#store.applied;
+    return directory === undefined ? undefined : { incarnation: directory[0], position: directory[1] };
   }
 
   get point(): HistoryPoint | undefined {
@@ -21,7 +27,7 @@ export class SeenDirectory {
   }
 
   get isStored(): boolean {
-    return this.#point === undefined || isSamePoint(this.#store.directoryPoint, this.#point);
+    return this.#point === undefined || isSamePoint(this.#stored, this.#point);
   }
 
   learn({ point, confirmed }: ToldDirectory): void {

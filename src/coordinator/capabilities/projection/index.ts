@@ -35,7 +35,7 @@ function pull(part: LedgerPart, message: Pull): PullAnswer {
       (position) => (through === null || position <= through) && !open.has(position),
     ),
     through,
-    directory: part.directory.point ?? null,
+    ...part.sightings.current.remembered(),
   };
 }
 

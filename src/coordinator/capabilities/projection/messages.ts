@@ -1,4 +1,4 @@
-import type { Envelope, HistoryPoint, LeaseCounts, SeesDirectory } from "../../kernel/messages.ts";
+import type { Envelope, HistoryPoint, LeaseCounts, Remembered } from "../../kernel/messages.ts";
 
 /** A granted lease as the projection stores it. */
 export interface OpenLease {
@@ -25,7 +25,7 @@ export interface Pull extends Envelope {
   limit: number;
 }
 
-export interface PullAnswer extends SeesDirectory {
+export interface PullAnswer extends Remembered {
   /** The ledger's newest point, for D1 to remember (H2). Null before its first change. */
   point: HistoryPoint | null;
   /** The leases that are open and that the projection lacks. */

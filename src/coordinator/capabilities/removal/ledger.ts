@@ -1,3 +1,4 @@
+import type { Sightings } from "../../kernel/ledger/sightings.ts";
 import type { AuditTrail, AuditedAction, AuditState } from "../../kernel/audit-trail.ts";
 import { ask } from "../../kernel/ask.ts";
 import type { GroupCommit } from "../../kernel/group-commit.ts";
@@ -49,6 +50,7 @@ const MOST_LISTINGS = 3;
 const MOST_TRANSFERS = 10;
 
 interface Needs {
+  readonly sightings: Slot<Sightings>;
   readonly cell: string;
   readonly ports: Ports;
   readonly limits: Limits;
@@ -248,10 +250,9 @@ export class Removal {
 
   async #askShard(shard: number, placement: string, limit: number): Promise<Result<CellClaims>> {
     const { batchOps, scanRows, exchangeTimeoutMs } = this.#part.limits;
-    const seen = this.#part.links.points.get(shard);
     const message: ListCellClaims = {
       placement,
-      ...(seen === undefined ? {} : { seen }),
+      ...this.#part.sightings.current.of(shard),
       cell: this.#part.cell,
       limit: Math.max(1, Math.min(limit, batchOps, scanRows)),
     };

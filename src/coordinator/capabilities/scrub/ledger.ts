@@ -1,3 +1,5 @@
+import type { Sightings } from "../../kernel/ledger/sightings.ts";
+import type { Slot } from "../../kernel/slot.ts";
 import { ask } from "../../kernel/ask.ts";
 import { fanOut } from "../../kernel/fan-out.ts";
 import type { Limits } from "../../../common/limits.ts";
@@ -51,6 +53,7 @@ interface AskMessage {
 }
 
 interface Needs {
+  readonly sightings: Slot<Sightings>;
   readonly cell: string;
   readonly limits: Limits;
   readonly store: LedgerStore;
@@ -177,10 +180,9 @@ export class LedgerScrub {
     parts: readonly AskedPart[],
     placement: string,
   ): Promise<Refusal | undefined> {
-    const seen = this.#part.links.points.get(shard);
     const message: CheckHolds = {
       placement,
-      ...(seen === undefined ? {} : { seen }),
+      ...this.#part.sightings.current.of(shard),
       cell: this.#part.cell,
       executions: parts.map(heldExecution),
     };
@@ -200,7 +202,7 @@ export class LedgerScrub {
           : { destroys: 0, others: absent.size };
       note(lease, shard, lacks);
     }
-    return this.#part.links.confirm(shard, answer.value.seen);
+    return this.#part.sightings.current.compare(shard, { seen: answer.value.seen });
   }
 
   /**

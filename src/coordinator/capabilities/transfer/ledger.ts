@@ -1,3 +1,4 @@
+import type { Sightings } from "../../kernel/ledger/sightings.ts";
 import type { AuditTrail, AuditedAction, AuditState } from "../../kernel/audit-trail.ts";
 import { DigestSum } from "../../../common/digest.ts";
 import type { GroupCommit } from "../../kernel/group-commit.ts";
@@ -58,6 +59,7 @@ const ALLOWED: Readonly<Record<"prepare" | "accept" | "cut" | "abort", readonly 
 const SIDES: readonly TransferSide[] = ["from", "to"];
 
 interface Needs {
+  readonly sightings: Slot<Sightings>;
   readonly cell: string;
   readonly limits: Limits;
   readonly store: LedgerStore;
@@ -66,7 +68,7 @@ interface Needs {
   readonly decisions: Decisions;
   readonly deliveries: Deliveries;
   readonly audit: Slot<AuditTrail>;
-  readonly links: Pick<ShardLinks, "compare" | "decide">;
+  readonly links: Pick<ShardLinks, "decide">;
   readonly ports: Pick<Ports, "clock">;
   readonly transferStore: TransferStore;
 }
@@ -217,7 +219,7 @@ export class Transfers {
     if (known.state === call.outcome) return this.#answer(call.transfer);
     if (known.state !== "PREPARED") return decidedTransfer(known);
     // Shards may know of a decision that this ledger has lost.
-    const unready = (await this.#part.links.compare()) ?? (await this.#precommit(call));
+    const unready = (await this.#part.sightings.current.compareAll()) ?? (await this.#precommit(call));
     if (unready !== undefined) return this.#undecided(call, { ok: false, refusal: unready });
     const { placement, caller, requestId, reason, traces } = call;
     const request: DecideRequest = {

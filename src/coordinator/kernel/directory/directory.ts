@@ -43,8 +43,7 @@ export class Directory {
 
   /** What an answer tells besides its content. To be called when the answer is complete. */
   told(): Told {
-    const { point } = this.#part.instances;
-    return point === undefined ? {} : { point };
+    return withFields<Told>({}, this.#part.hooks.tell);
   }
 
   async #answerAlways<T>(message: Envelope, work: Work<T>): Promise<Result<T>> {

@@ -1,6 +1,6 @@
 import type { HookLists } from "../half.ts";
 import type { Refusal } from "../refusal.ts";
-import type { Envelope } from "../messages.ts";
+import type { Envelope, Told } from "../messages.ts";
 import type {
   Confirmed,
   DirectoryReconciliation,
@@ -27,6 +27,8 @@ export interface MissingRows {
 
 /** What capabilities do in the directory besides their methods. */
 export interface DirectoryHooks {
+  /** Adds fields to all answers that tell more than their content. */
+  tell?(): Partial<Told>;
   /** Refuses a message if its sender has read a copy in D1 that is newer than what is stored here. */
   guardCopies?(message: Envelope): Refusal | undefined;
   /** Adds fields to what an object is told that confirms its placement. */
@@ -49,6 +51,7 @@ export interface DirectoryHooks {
 }
 
 export const noDirectoryHooks = (): HookLists<DirectoryHooks> => ({
+  tell: [],
   guardCopies: [],
   confirmed: [],
   running: [],

@@ -6,8 +6,9 @@ import type { Ports } from "../ports.ts";
 import { ok, type Result } from "../refusal.ts";
 import type { Traces } from "../traces.ts";
 import { AlarmSchedule } from "../alarm-schedule.ts";
-import type { SeenDirectory } from "../../capabilities/loss/seen-directory.ts";
+import type { Slot } from "../slot.ts";
 import type { ShardLinks } from "./shard-links.ts";
+import type { Sightings } from "./sightings.ts";
 import { shardsOf } from "../placement.ts";
 import { decodeExecutions } from "./executions.ts";
 import { msOf, type Positions } from "./position.ts";
@@ -55,7 +56,7 @@ interface Needs {
   readonly store: LedgerStore;
   readonly positions: Positions;
   readonly links: ShardLinks;
-  readonly directory: SeenDirectory;
+  readonly sightings: Slot<Sightings>;
 }
 
 /**
@@ -303,7 +304,7 @@ export class Deliveries {
     return (
       this.#applied.size > 0 ||
       this.#lastChange > this.#part.store.through ||
-      !this.#part.directory.isStored ||
+      !this.#part.sightings.current.isStored ||
       this.#part.store.times.isBehind(this.#part.ports.clock.now())
     );
   }
@@ -313,7 +314,7 @@ export class Deliveries {
    * inside a transaction.
    */
   #advance(): Result<{ isEnd: boolean }> {
-    const { store, positions, links, directory, ports } = this.#part;
+    const { store, positions, sightings, ports } = this.#part;
     const { through } = store;
     store.times.note(ports.clock.now(), positions.last);
     const applied = [...this.#applied].filter(([, created]) => created <= through).slice(0, STEP_ROWS);
@@ -331,9 +332,9 @@ export class Deliveries {
     const pending = [...unfinished].filter((created) => !known.has(created)).toSorted((a, b) => a - b);
     const next = pending[STEP_ROWS];
     store.setPending(pending.slice(0, STEP_ROWS), 1);
-    // What is not pending is not told to the shards again, so their points are stored with it (H3).
+    // What is not pending is not told to the shards again, so what was seen of them is stored with it (H3).
     const { last } = positions;
-    store.setApplied({ through: next === undefined ? last : next - 1, last }, links.points, directory.point);
+    store.setApplied({ through: next === undefined ? last : next - 1, last }, sightings.current.stored());
     for (const [lease, created] of this.#applied)
       if (created > through && created <= store.through) this.#applied.delete(lease);
     return ok({ isEnd: next === undefined && this.#applied.size === 0 });

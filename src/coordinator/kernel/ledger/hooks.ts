@@ -1,5 +1,14 @@
 import type { HookLists } from "../half.ts";
-import type { BeginRequest, CellCall, CellStatus, DecideRequest, MaintainAnswer } from "../messages.ts";
+import type {
+  BeginRequest,
+  CellCall,
+  CellStatus,
+  DecideRequest,
+  MaintainAnswer,
+  Envelope,
+  Maintain,
+  Told,
+} from "../messages.ts";
 import type { Refusal, Result } from "../refusal.ts";
 import type { LeaseRow } from "./lease-table.ts";
 import type { LedgerMetrics } from "../metrics/messages.ts";
@@ -8,6 +17,10 @@ import type { LedgerMetrics } from "../metrics/messages.ts";
 export interface LedgerHooks {
   /** Why a call of the cell is refused before the ledger compares what the cell has seen of it. */
   guardCall?(call: CellCall): Refusal | undefined;
+  /** Takes over what the sender of a message has seen of other parts. */
+  learn?(message: Envelope): void;
+  /** Adds fields to all answers that tell more than their content. */
+  tell?(): Partial<Told>;
   /** Why a begin is refused: when it arrives, and in the transaction that grants it. */
   guardGrant?(request: BeginRequest): Refusal | undefined;
   /** Whether a begin is for the batch of a known lease, although the hashes differ. Undefined: not known. */
@@ -20,6 +33,8 @@ export interface LedgerHooks {
   decided?(request: DecideRequest, before: LeaseRow | null): void;
   /** Adds fields to what the ledger tells of its cell. */
   status?(): Partial<CellStatus>;
+  /** Takes over what the cron tells, before the ledger resumes unfinished work. */
+  maintaining?(message: Maintain): void;
   /** Adds fields to what the cron is told. */
   maintained?(): Partial<MaintainAnswer>;
   metrics?(): Partial<LedgerMetrics>;
@@ -31,12 +46,15 @@ export interface LedgerHooks {
 
 export const noLedgerHooks = (): HookLists<LedgerHooks> => ({
   guardCall: [],
+  learn: [],
+  tell: [],
   guardGrant: [],
   compareBatch: [],
   granted: [],
   guardDecision: [],
   decided: [],
   status: [],
+  maintaining: [],
   maintained: [],
   metrics: [],
   decisionAnswered: [],

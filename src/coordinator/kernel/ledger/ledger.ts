@@ -68,8 +68,7 @@ export class Ledger {
 
   /** What an answer tells besides its content. To be called when the answer is complete. */
   told(): Told {
-    const { point } = this.#part.instances;
-    return { ...(point === undefined ? {} : { point }), shards: this.#part.links.takeNews() };
+    return withFields<Told>({}, this.#part.hooks.tell);
   }
 
   async alarm(): Promise<void> {
@@ -90,7 +89,7 @@ export class Ledger {
     message: Envelope,
     work: Work<T>,
   ): Promise<Result<T>> {
-    const { placementGuard, standing, links, cell } = this.#part;
+    const { placementGuard, standing, hooks, cell } = this.#part;
     const isCall = declared.level === "call";
     const isOfOwnCell = isCall && declared.isOfOwnCell?.(message) !== false;
     const noticedBy = isCall ? `cell ${cell}` : (declared.sender?.(message) ?? "a caller");
@@ -98,7 +97,7 @@ export class Ledger {
       (await placementGuard.admit(message)) ??
       (isOfOwnCell ? this.#callRefusal(message as CellCall) : undefined) ??
       standing.current.admit(message.seen, noticedBy);
-    if (refusal === undefined && message.shards !== undefined) links.learn(message.shards);
+    if (refusal === undefined) for (const learn of hooks.learn) learn(message);
     const reply = refusal === undefined ? await work() : { ok: false as const, refusal };
     // The loss may have been noticed during the wait (M1, H4).
     const { stopped } = standing.current;
@@ -255,15 +254,14 @@ async function maintain(part: LedgerPart, message: Maintain): Promise<Result<Mai
     const refusal = part.standing.current.behind("the directory");
     if (refusal !== undefined) return { ok: false, refusal };
   }
-  part.links.tellAll();
-  if (message.directory !== undefined) part.directory.learn(message.directory);
+  for (const maintaining of part.hooks.maintaining) maintaining(message);
   const { total } = await tidy(part);
   const own: Partial<MaintainAnswer> = {
     pruned: total,
     state: part.store.cellState(),
     unapplied: part.deliveries.unapplied,
     staleLeases: part.begins.counts(part.ports.clock.now()).staleLeases,
-    directory: part.directory.point ?? null,
+    ...part.sightings.current.remembered(),
     removed: part.removal.end,
   };
   return ok(withFields(own, part.hooks.maintained));

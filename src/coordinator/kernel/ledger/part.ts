@@ -13,12 +13,12 @@ import { Begins } from "./begins.ts";
 import { Decisions } from "./decisions.ts";
 import { Deliveries } from "./deliveries.ts";
 import { ShardLinks } from "./shard-links.ts";
+import { noSightings, type Sightings } from "./sightings.ts";
 import { OldOutcomes } from "./old-outcomes.ts";
 import { Positions } from "./position.ts";
 import { Pruner } from "./prune.ts";
 import { Removal } from "../../capabilities/removal/ledger.ts";
 import { ledgerSchema } from "./schema.ts";
-import { SeenDirectory } from "../../capabilities/loss/seen-directory.ts";
 import { LedgerStore } from "./store.ts";
 import { TransferStore } from "../../capabilities/transfer/ledger-store.ts";
 import { Transfers } from "../../capabilities/transfer/ledger.ts";
@@ -59,6 +59,7 @@ export function makePart(
   const positions = new Positions(store.lastPosition());
   const instances = new Instances(ports, positions.last);
   const standing = new Slot<Standing>(alwaysWorks);
+  const sightings = new Slot<Sightings>(noSightings);
   const hooks = noLedgerHooks();
   const stored = {
     cell,
@@ -71,10 +72,10 @@ export function makePart(
     positions,
     instances,
     standing,
+    sightings,
   };
   const links = new ShardLinks({ ...stored, isHalted: () => isHalted });
-  const directory = new SeenDirectory(store);
-  const deliveries: Deliveries = new Deliveries({ ...stored, links, directory });
+  const deliveries: Deliveries = new Deliveries({ ...stored, links });
   const commits = new GroupCommit(
     ports,
     standing,
@@ -82,7 +83,7 @@ export function makePart(
     () => instances.madeDurable(positions.last),
   );
   const audit = new Slot<AuditTrail>(noAuditTrail);
-  const sending = { ...stored, hooks, links, directory, deliveries, commits, audit };
+  const sending = { ...stored, hooks, links, deliveries, commits, audit };
   const oldOutcomes = new OldOutcomes(stored);
   const waiter = new Slot<Waiter>(neverWaits);
   const begins = new Begins({ ...sending, waiter, oldOutcomes });

@@ -1,5 +1,5 @@
 import { ask } from "../ask.ts";
-import { fanOut, Semaphore } from "../fan-out.ts";
+import { Semaphore } from "../fan-out.ts";
 import type { Limits } from "../../../common/limits.ts";
 import {
   type Decision,
@@ -7,38 +7,34 @@ import {
   type Exchange,
   type ExchangeAnswer,
   type HeldKey,
-  type HistoryPoint,
   type Op,
   type Prepare,
   type PrepareAnswer,
   type Settle,
-  type ShardPoints,
   type SettleAnswer,
 } from "../messages.ts";
 import type { Answer, Ports } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
 import { Histogram } from "../metrics/histogram.ts";
 import type { Peers } from "../methods.ts";
-import { isSamePoint, type Instances } from "../instances.ts";
 import { shardOf, shardsOf, type Placement } from "../placement.ts";
-import { refused, type Refusal, type Result } from "../refusal.ts";
+import { refused, type Result } from "../refusal.ts";
 import type { Slot } from "../slot.ts";
 import type { Standing } from "../standing.ts";
 import { sharedTraces, type Traces } from "../traces.ts";
 import type { Executions } from "./executions.ts";
-import type { LedgerStore } from "./store.ts";
+import type { Sightings } from "./sightings.ts";
 import { ShardLink, type IsHalted, type SendExchange } from "./shard-link.ts";
 
 interface Needs {
   readonly cell: string;
   readonly limits: Limits;
-  readonly instances: Instances;
+  readonly sightings: Slot<Sightings>;
   readonly standing: Slot<Standing>;
   readonly placementGuard: PlacementGuard;
   readonly peers: Pick<Peers, "shard">;
   readonly isHalted: IsHalted;
   readonly ports: Pick<Ports, "clock">;
-  readonly store: Pick<LedgerStore, "shardPoints">;
 }
 
 /** A ledger's connections to all shards. */
@@ -53,22 +49,9 @@ export class ShardLinks {
    */
   readonly #settles: Semaphore;
   readonly #links = new Map<number, ShardLink>();
-  /** The newest point of each shard that this ledger has seen (H2). */
-  readonly #points: Map<number, HistoryPoint>;
-  /** The largest incarnation of each shard that has answered this instance. */
-  readonly #incarnations = new Map<number, number>();
-  /** The shards whose points have changed since `takeNews`. */
-  readonly #news = new Set<number>();
-  /** The newest point of this ledger that each shard has answered, and that this ledger has (H5). */
-  readonly #confirmed = new Map<number, HistoryPoint>();
-  /** The comparison that is running. */
-  #comparing: Promise<Refusal | undefined> | undefined;
 
   constructor(part: Needs) {
     this.#part = part;
-    // Those that previous instances have stored.
-    this.#points = new Map(part.store.shardPoints());
-    this.tellAll();
     this.durations = new Histogram(part.ports.clock);
     this.#exchanges = new Semaphore(part.limits.fanOut);
     this.#settles = new Semaphore(part.limits.fanOut);
@@ -112,39 +95,18 @@ export class ShardLinks {
       const message: Settle = { ...this.#envelope(shard, placement), ...sharedTraces([traces]), keys };
       return ask(this.#part.ports.clock, timeoutMs, async () => {
         const reply = await this.#part.peers.shard(shard).settle(message);
-        if (reply.ok) this.#see(shard, reply.value.point, message.seen);
+        if (reply.ok) this.#part.sightings.current.see(shard, reply.value, message);
         else await this.#part.placementGuard.learn(reply.refusal);
         return reply;
       });
     });
   }
 
-  /**
-   * Compares what the shards have seen of this ledger with what it has, once for each instance: only an
-   * instance that has just started can have gone back in time. Returns why it has (H4), or which shard has
-   * not told.
-   */
-  compare(): Promise<Refusal | undefined> {
-    this.#comparing ??= this.#compare().finally(() => {
-      this.#comparing = undefined;
-    });
-    return this.#comparing;
-  }
-
-  async #compare(): Promise<Refusal | undefined> {
-    const { placement } = this;
-    const left = [...Array(shardsOf(placement)).keys()].filter((shard) => !this.#incarnations.has(shard));
-    const answers = await fanOut(left, this.#part.limits.fanOut, (shard) =>
-      ask(this.#part.ports.clock, this.#part.limits.exchangeTimeoutMs, () =>
-        this.#exchange(shard, placement, { decisions: [], prepares: [] }, []),
-      ),
+  /** Sends a message to a shard with nothing to carry out, so that both compare what they have seen. */
+  touch(shard: number, placement: Placement): Promise<Answer<ExchangeAnswer>> {
+    return ask(this.#part.ports.clock, this.#part.limits.exchangeTimeoutMs, () =>
+      this.#exchange(shard, placement, { decisions: [], prepares: [] }, []),
     );
-    const refusal = this.#part.standing.current.stopped;
-    if (refusal !== undefined) return refusal;
-    const silent = left.find((_, index) => answers[index]?.kind !== "ok");
-    if (silent === undefined) return undefined;
-    const detail = `shard ${silent} has not told what it knows of this cell; retry`;
-    return refused("UNAVAILABLE", detail, { retryAfterMs: 1_000 }).refusal;
   }
 
   #linkTo(shard: number): ShardLink {
@@ -178,15 +140,13 @@ export class ShardLinks {
     if (this.#part.isHalted()) throw new Error("this instance has ended");
     const lost = this.#part.standing.current.stopped;
     if (lost !== undefined) return { ok: false, refusal: lost };
-    const send = (confirmed: HistoryPoint | null) => this.#send(shard, placement, content, traces, confirmed);
-    const { before = null } = this.#part.instances;
     const untilMs = this.#part.ports.clock.now() + this.#part.limits.exchangeTimeoutMs;
-    const first = await send(this.#confirmed.get(shard) ?? before);
+    const first = await this.#send(shard, placement, content, traces);
     // The shard has carried out nothing, and knows a point of an instance that was not the last one (H5).
     if (!first.ok || first.value.isUnchecked !== true) return first;
     // Nobody waits for it any more, or this instance has ended (B5).
     const isOver = this.#part.isHalted() || this.#part.ports.clock.now() >= untilMs;
-    const second = isOver ? first : await send(first.value.seen);
+    const second = isOver ? first : await this.#send(shard, placement, content, traces, first.value);
     if (!second.ok || second.value.isUnchecked !== true) return second;
     return refused("UNAVAILABLE", `shard ${shard} knows another instance of this ledger; retry`, {
       retryAfterMs: 1_000,
@@ -198,15 +158,14 @@ export class ShardLinks {
     placement: Placement,
     content: Pick<Exchange, "decisions" | "prepares">,
     traces: readonly Traces[],
-    confirmed: HistoryPoint | null,
+    unchecked?: ExchangeAnswer,
   ): Promise<Result<ExchangeAnswer>> {
-    const envelope = this.#envelope(shard, placement);
+    const sightings = this.#part.sightings.current;
     const message: Exchange = {
-      ...envelope,
+      ...this.#envelope(shard, placement),
       ...sharedTraces(traces),
       cell: this.#part.cell,
-      point: this.#part.instances.point ?? null,
-      confirmed,
+      ...sightings.own(shard, unchecked),
       ...content,
     };
     const reply = await this.durations.time(() => this.#part.peers.shard(shard).exchange(message));
@@ -214,23 +173,10 @@ export class ShardLinks {
       await this.#part.placementGuard.learn(reply.refusal);
       return reply;
     }
-    const refusal = this.confirm(shard, reply.value.seen);
+    const refusal = sightings.compare(shard, reply.value);
     if (refusal !== undefined) return { ok: false, refusal };
-    const { incarnation = 0 } = reply.value.point ?? {};
-    this.#incarnations.set(shard, Math.max(this.#incarnations.get(shard) ?? 0, incarnation));
-    this.#see(shard, reply.value.point, envelope.seen);
+    sightings.see(shard, reply.value, message);
     return reply;
-  }
-
-  /**
-   * Checks the point of this ledger that a shard has stored (H4). If this ledger has it, the next exchange
-   * tells the shard so (H5).
-   */
-  confirm(shard: number, seen: HistoryPoint | null): Refusal | undefined {
-    if (seen === null) return undefined;
-    const refusal = this.#part.standing.current.admit(seen, `shard ${shard}`);
-    if (refusal === undefined) this.#confirmed.set(shard, seen);
-    return refusal;
   }
 
   /**
@@ -243,52 +189,7 @@ export class ShardLinks {
   }
 
   #envelope(shard: number, placement: Placement): Envelope {
-    const seen = this.#points.get(shard);
-    return { placement, ...(seen === undefined ? {} : { seen }) };
-  }
-
-  /**
-   * Takes over a newer point. The point of another incarnation replaces the known one only if the shard has
-   * accepted a message that carried the known one. Otherwise, a shard that has gone back in time could make
-   * this ledger forget what it knows (H5).
-   */
-  #see(shard: number, point: HistoryPoint | null, carried: HistoryPoint | undefined): void {
-    if (point === null) return;
-    const known = this.#points.get(shard);
-    const isNewer =
-      known === undefined ||
-      (point.incarnation === known.incarnation
-        ? point.position > known.position
-        : point.incarnation > known.incarnation && isSamePoint(carried, known));
-    if (!isNewer) return;
-    this.#points.set(shard, point);
-    this.#news.add(shard);
-  }
-
-  /** Takes over points that somebody else has seen. */
-  learn(points: ShardPoints): void {
-    for (const [shard, point] of Object.entries(points)) this.#see(Number(shard), point, undefined);
-  }
-
-  /** Returns the points that are new since the last call, for whoever gets the next answer. */
-  takeNews(): ShardPoints {
-    const points: ShardPoints = {};
-    for (const shard of this.#news) {
-      const point = this.#points.get(shard);
-      if (point !== undefined) points[shard] = point;
-    }
-    this.#news.clear();
-    return points;
-  }
-
-  /** The next call of `takeNews` returns all points. */
-  tellAll(): void {
-    for (const shard of this.#points.keys()) this.#news.add(shard);
-  }
-
-  /** The newest points of all shards, to be stored (H3). */
-  get points(): ReadonlyMap<number, HistoryPoint> {
-    return this.#points;
+    return { placement, ...this.#part.sightings.current.of(shard) };
   }
 
   /** Adds to each epoch the newest incarnation of its shard that has answered. */
@@ -296,7 +197,7 @@ export class ShardLinks {
     return new Map(
       [...epochs].map(([shard, epoch]) => [
         shard,
-        { epoch, incarnation: this.#incarnations.get(shard) ?? 0 },
+        { epoch, incarnation: this.#part.sightings.current.incarnationOf(shard) },
       ]),
     );
   }

@@ -1,13 +1,11 @@
 import {
   cellStates,
   type CellState,
-  type HistoryPoint,
   type Lease,
   type PlacedLease,
   type ShardPositions,
   type StoredRemoval,
 } from "../messages.ts";
-import { laterPoint } from "../instances.ts";
 import type { TransferRange } from "../../capabilities/transfer/range.ts";
 import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
 import type { Sql } from "../ports.ts";
@@ -38,11 +36,7 @@ export type OutcomeRow = Pick<
 /** A decision that some shard may not have applied. */
 export type UnappliedRow = Pick<LeaseRow, "lease" | "created_position" | "position">;
 
-/**
- * Up to where the leases were examined, with what this ledger has seen of the shards. Both are one value,
- * because a decision that is not told to the shards again must not be the last trace of what they have done
- * (H3).
- */
+/** Up to where the leases were examined. Capabilities add what must be stored with it. */
 export interface Applied {
   /** Of the leases created up to this position, those that are unfinished are pending. */
   through: number;
@@ -50,10 +44,6 @@ export interface Applied {
   last: number;
   /** The time of the latest change up to there. */
   atMs: number;
-  /** The newest point of each shard that this ledger had seen: incarnation and position, by shard. */
-  shards: Record<string, [incarnation: number, position: number]>;
-  /** The newest point of the directory that this ledger had seen: incarnation and position. */
-  directory?: [incarnation: number, position: number];
 }
 
 const COLUMNS = leaseTable.names.join(", ");
@@ -90,7 +80,7 @@ export class LedgerStore {
     this.#applied =
       typeof applied === "string"
         ? (JSON.parse(applied) as Applied)
-        : { through: 0, last: 0, atMs: 0, shards: {} };
+        : ({ through: 0, last: 0, atMs: 0 } as Applied);
     this.#refusedThroughMs = this.number("refused_through_ms");
     this.times = new ChangeTimes(this);
   }
@@ -271,50 +261,14 @@ export class LedgerStore {
     return this.#applied.through;
   }
 
-  setApplied(
-    { through, last }: { through: number; last: number },
-    shards: ReadonlyMap<number, HistoryPoint>,
-    directory: HistoryPoint | undefined,
-  ): void {
-    this.#applied = {
-      through,
-      last,
-      atMs: this.times.latestMs,
-      shards: Object.fromEntries(
-        [...shards].map(([shard, point]) => [shard, [point.incarnation, point.position]]),
-      ),
-      ...(directory === undefined ? {} : { directory: [directory.incarnation, directory.position] }),
-    };
+  setApplied(positions: Pick<Applied, "through" | "last">, more: Partial<Applied>): void {
+    this.#applied = { ...positions, atMs: this.times.latestMs, ...more } as Applied;
     writeMeta(this.#sql, "applied", JSON.stringify(this.#applied));
   }
 
-  /** The newest point of the directory that is stored. */
-  get directoryPoint(): HistoryPoint | undefined {
-    const { directory } = this.#applied;
-    return directory === undefined ? undefined : { incarnation: directory[0], position: directory[1] };
-  }
-
-  /** Returns the newest point of each shard that this ledger has stored, in its leases or with `applied`. */
-  shardPoints(): Map<number, HistoryPoint> {
-    const { shards, through } = this.#applied;
-    const points = new Map(
-      Object.entries(shards).map(([shard, [incarnation, position]]) => [
-        Number(shard),
-        { incarnation, position },
-      ]),
-    );
-    // SQLite takes the other columns from the row with the maximum. The incarnation is unknown (0) in a lease
-    // that was rebuilt from holds which have moved. Such a row must not hide an older point.
-    const rows = this.#sql.all<{ shard: string; position: number; incarnation: number }>(
-      `SELECT execution.key AS shard, max(execution.value ->> 0) AS position,
-              execution.value ->> 1 AS incarnation
-         FROM lease, json_each(lease.epochs) AS execution
-        WHERE created_position > ? AND execution.value ->> 1 > 0 GROUP BY execution.key`,
-      through,
-    );
-    for (const { shard, position, incarnation } of rows)
-      points.set(Number(shard), laterPoint(points.get(Number(shard)), { incarnation, position }));
-    return points;
+  /** What is stored with the position up to which the leases were examined. */
+  get applied(): Applied {
+    return this.#applied;
   }
 
   /** Returns the largest position that was ever assigned. To be read once, when an instance starts. */
@@ -370,30 +324,6 @@ export class LedgerStore {
   takePosition(positions: Positions, nowMs: number): void {
     this.times.note(nowMs, positions.last);
     this.setLastPosition(positions.next(nowMs));
-  }
-
-  /**
-   * Returns the executions on one shard of the granted leases, or of the decided ones whose decision some
-   * shard may not have applied: those of the newest `limit` rows.
-   */
-  executionsOn(
-    shard: number,
-    decided: 0 | 1,
-    limit: number,
-  ): { lease: string; epoch: number; incarnation: number }[] {
-    return this.#sql.all(
-      `SELECT lease, execution.value ->> 0 AS epoch, execution.value ->> 1 AS incarnation
-         FROM (SELECT lease, epochs, created_position FROM lease WHERE pending = 1 AND decided = ?1
-               UNION ALL
-               SELECT lease, epochs, created_position FROM lease
-                WHERE created_position > ?2 AND pending = 0 AND decided = ?1
-               ORDER BY created_position DESC LIMIT ?3) AS newest, json_each(newest.epochs) AS execution
-        WHERE execution.key = ?4`,
-      decided,
-      this.through,
-      limit,
-      String(shard),
-    );
   }
 
   number(name: Counter): number {

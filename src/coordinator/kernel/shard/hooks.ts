@@ -1,5 +1,5 @@
 import type { HookLists } from "../half.ts";
-import type { BucketKey, PingShard, ShardWork } from "../messages.ts";
+import type { BucketKey, PingShard, ShardWork, Told } from "../messages.ts";
 import type { ShardMetrics } from "../metrics/messages.ts";
 import type { HoldRow } from "./rows.ts";
 
@@ -16,6 +16,8 @@ export type KeptCursor = readonly [segment: number, type: number, canonical: str
 
 /** What capabilities do in a shard besides their methods. */
 export interface ShardHooks {
+  /** Adds fields to all answers that tell more than their content. */
+  tell?(): Partial<Told>;
   /** Adds fields to what the cron is told. */
   pinged?(message: PingShard): Partial<ShardWork>;
   metrics?(): Partial<ShardMetrics>;
@@ -49,6 +51,7 @@ export interface ShardAlarm {
 }
 
 export const noShardHooks = (): HookLists<ShardHooks> => ({
+  tell: [],
   pinged: [],
   metrics: [],
   touched: [],

@@ -94,8 +94,7 @@ export class Shard {
 
   /** What an answer tells besides its content. To be called when the answer is complete. */
   told(): Told {
-    const { point } = this.#part.instances;
-    return point === undefined ? {} : { point };
+    return withFields<Told>({}, this.#part.hooks.tell);
   }
 
   alarm(): Promise<void> {

@@ -1,4 +1,5 @@
-import type { Envelope, HistoryPoint, Op, ShardPoints } from "../../../kernel/messages.ts";
+import type { Envelope, HistoryPoint, Op } from "../../../kernel/messages.ts";
+import type { ShardPoints } from "../messages.ts";
 import type { Answer, Call, Interceptor } from "../../../objects/interceptor.ts";
 import { shardName } from "../../../objects/identity.ts";
 
