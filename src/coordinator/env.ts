@@ -1,7 +1,7 @@
 import type { AnyD1Database } from "drizzle-orm/d1";
 import { readConfig, type Config } from "./config.ts";
 import type { LocationHint } from "./location-hints.ts";
-import type { AnalyticsDataset } from "./api/analytics.ts";
+import type { AnalyticsDataset } from "./api/trace.ts";
 import type { DirectoryCalls, LedgerCalls, ShardCalls } from "./kernel/methods.ts";
 
 /**

@@ -1,18 +1,14 @@
 import { configOf, type Env } from "../env.ts";
 import type { WaitUntil } from "../runtime.ts";
 import { pathOf } from "./address.ts";
-import { countRequest } from "./analytics.ts";
+import { countRequest, endRequest, isLogged, beginTrace, logRequest } from "./trace.ts";
 import { bind, fail, type Bound } from "./bind.ts";
 import { routeIds, type RouteId } from "./contract.ts";
 import { logOf } from "../isolate/deployment.ts";
 import { handlers } from "./handlers.ts";
-import { logFault } from "./fault.ts";
+import { logFault, type Failure } from "./problem.ts";
 import type { HttpAnswer, Incoming, RequestContext } from "./incoming.ts";
-import type { Failure } from "./problem.ts";
-import { endRequest } from "./request-tracing.ts";
 import { findRoute, methodsAt } from "./route-table.ts";
-import { isLogged } from "../isolate/sampling.ts";
-import { beginTrace, logRequest } from "./trace.ts";
 import type * as Wire from "../wire/serve-wire.ts";
 
 const bound = Object.fromEntries(routeIds.map((id) => [id, bind(id, handlers[id])])) as Record<

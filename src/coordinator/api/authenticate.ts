@@ -1,14 +1,14 @@
 import type { Principal } from "../auth/principal.ts";
 import { isWebToken } from "../auth/tokens/is-web-token.ts";
 import { bearerOf, keyMissing } from "../auth/verifier.ts";
-import { ok, type Result } from "../kernel/refusal.ts";
+import { ok, refused, type Result } from "../kernel/refusal.ts";
 import type { WaitUntil } from "../runtime.ts";
 import { accessRefusal } from "./access-refusal.ts";
-import { ambientRefusal, crossSiteRefusal } from "./ambient-refusal.ts";
-import { bridgedCertificateOf } from "./certificate.ts";
 import type { Deployment } from "../isolate/deployment.ts";
 import type { Incoming } from "./incoming.ts";
 import type { PageTokens } from "./page-token.ts";
+import { isJsonBody, notJson } from "./body.ts";
+import type { Failure } from "./problem.ts";
 
 /** In which Cloudflare Access sends its tokens. */
 const ACCESS_HEADER = "cf-access-jwt-assertion";
@@ -131,4 +131,95 @@ async function behindBridge(
   return refusal === undefined
     ? holderOfDer(deployment, certificate.value, waitUntil)
     : { ok: false, refusal };
+}
+
+/**
+ * Checks a request whose token was added on its way, because its browser has a session with a proxy. Every
+ * site can make a browser send such a request. Undefined: it comes from no browser, or from a page of this
+ * host.
+ */
+function ambientRefusal(incoming: Incoming): Failure | undefined {
+  const refusal = crossSiteRefusal(incoming);
+  if (refusal !== undefined) return refusal;
+  // A form can't send JSON, and a script of another site must ask for it first, which the API never answers.
+  // So this also holds for browsers that don't say which site has made them send a request.
+  const isRead = incoming.method === "GET" || incoming.method === "HEAD";
+  return isRead || isJsonBody(incoming) ? undefined : notJson().refusal;
+}
+
+/** Refuses what a browser adds by itself, such as its client certificate, to a request for another site. */
+const crossSiteRefusal = (incoming: Incoming): Failure | undefined =>
+  isCrossSite(incoming) ? CROSS_SITE : undefined;
+
+/**
+ * Whether a browser sends the request for another site. Browsers say so themselves, and no page can change
+ * what they say. The scheme of the origin is not compared: behind a proxy that ends TLS, it differs.
+ */
+function isCrossSite(incoming: Incoming): boolean {
+  const site = incoming.header("sec-fetch-site");
+  // `none` is an address that the user has typed.
+  if (site !== undefined && site !== "same-origin" && site !== "none") return true;
+  const origin = incoming.header("origin");
+  return origin !== undefined && (!URL.canParse(origin) || new URL(origin).host !== hostOf(incoming));
+}
+
+/** The host and port that the client has asked for. */
+export const hostOf = (incoming: Incoming): string => incoming.header("host") || "localhost";
+
+const CROSS_SITE = refused(
+  "PERMISSION_DENIED",
+  "a page of another site may not use what its browser adds; send `Authorization: Bearer <token>`",
+).refusal;
+
+/** What Cloudflare says about the client's certificate (`request.cf`). */
+export interface TlsClientAuth {
+  certPresented?: string;
+  /** `SUCCESS`, `NONE`, or `FAILED:` with the reason. */
+  certVerified?: string;
+  certRevoked?: string;
+  certRFC9440?: string;
+  certRFC9440TooLarge?: boolean;
+}
+
+/** Returns the client's certificate in DER. Undefined: there is none, or Cloudflare has not verified it. */
+export function certificateOf(tlsClientAuth: TlsClientAuth | undefined): Result<Uint8Array | undefined> {
+  if (tlsClientAuth === undefined) return ok(undefined);
+  const { certPresented, certVerified, certRevoked, certRFC9440 = "", certRFC9440TooLarge } = tlsClientAuth;
+  if (certPresented !== "1" || certVerified !== "SUCCESS" || certRevoked === "1") return ok(undefined);
+  if (certRFC9440TooLarge === true)
+    return refused(
+      "UNAUTHENTICATED",
+      "the client certificate is larger than the 10 KiB that Cloudflare passes on; use one with fewer names",
+    );
+  const der = decoded(certRFC9440);
+  return der === undefined
+    ? refused("UNAUTHENTICATED", "Cloudflare passed on no client certificate that can be read")
+    : ok(der);
+}
+
+/**
+ * Returns the certificate in `Client-Cert` (RFC 9440), which is that of a client of a bridge. Only the bearer
+ * of a bridge key may be believed. Undefined: the client had none.
+ */
+export function bridgedCertificateOf(text: string | undefined): Result<Uint8Array | undefined> {
+  if (text === undefined) return ok(undefined);
+  const der = decoded(text);
+  return der === undefined
+    ? refused(
+        "UNAUTHENTICATED",
+        "the header Client-Cert must be one certificate of at most 16 KiB as :base64:",
+      )
+    : ok(der);
+}
+
+/** As the bytes are bounded before they are read. */
+const MAX_BASE64_LENGTH = 4 * Math.ceil(16_384 / 3);
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+
+/** Decodes a byte sequence of structured fields (RFC 8941). */
+function decoded(text: string): Uint8Array | undefined {
+  if (!text.startsWith(":") || !text.endsWith(":")) return undefined;
+  const base64 = text.slice(1, -1);
+  if (base64.length > MAX_BASE64_LENGTH || base64.length % 4 !== 0 || !BASE64.test(base64)) return undefined;
+  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 }

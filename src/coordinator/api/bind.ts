@@ -11,16 +11,21 @@ import { routes, type RouteId, type Routes } from "./contract.ts";
 import type { Route } from "./contract/route.ts";
 import { deploymentOf, logOf, type Deployment } from "../isolate/deployment.ts";
 import type { Handlers } from "./handler.ts";
-import { secured } from "./headers.ts";
+import { secured, JSON_TYPE, jsonAnswer } from "./http-answer.ts";
 import { readHistoryHeader } from "../capabilities/loss/edge/history-header.ts";
 import type { HttpAnswer, Incoming, RequestContext } from "./incoming.ts";
-import { JSON_TYPE, jsonAnswer } from "./json-answer.ts";
-import { jsonLines, openLines, type Lines } from "./lines.ts";
-import { boundsOf } from "./list-limits.ts";
+import {
+  jsonLines,
+  openLines,
+  type Lines,
+  acceptsEvents,
+  EVENT_STREAM,
+  eventLines,
+  type ServerSentEvent,
+} from "./lines.ts";
+import { boundsOf, NO_BODY, requestListsOf, type RequestLists } from "./list-limits.ts";
 import type { PageTokens } from "./page-token.ts";
 import { problemAnswer, type Failure } from "./problem.ts";
-import { NO_BODY, requestListsOf, type RequestLists } from "./request-lists.ts";
-import { acceptsEvents, EVENT_STREAM, eventLines, type ServerSentEvent } from "./server-sent-events.ts";
 import type { Trace } from "./trace.ts";
 import { validate } from "./validate.ts";
 

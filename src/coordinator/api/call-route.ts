@@ -9,9 +9,8 @@ import type { Deployment } from "../isolate/deployment.ts";
 import type { Call } from "./handler.ts";
 import { handlers } from "./handlers.ts";
 import type { AnswerOf, Sent } from "./internal-api.ts";
-import { boundsOf, findLongList } from "./list-limits.ts";
+import { boundsOf, findLongList, NO_BODY, requestListsOf } from "./list-limits.ts";
 import type { PageTokens } from "./page-token.ts";
-import { NO_BODY, requestListsOf } from "./request-lists.ts";
 import type { Trace } from "./trace.ts";
 import { validate } from "./validate.ts";
 

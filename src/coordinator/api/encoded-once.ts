@@ -1,4 +1,6 @@
-import type { WallClock } from "../runtime.ts";
+import type { WallClock, WaitUntil } from "../runtime.ts";
+import { ok, type Result } from "../kernel/refusal.ts";
+import type { Deployment } from "../isolate/deployment.ts";
 
 /** Bytes of a document that are sent at a time. */
 const CHUNK_BYTES = 65_536;
@@ -14,7 +16,7 @@ const shared = new WeakSet<Uint8Array>();
 export const isShared = (bytes: unknown): boolean => bytes instanceof Uint8Array && shared.has(bytes);
 
 /** The bytes of a document, in the pieces that are sent one after the other. */
-export type EncodedDocument = readonly Uint8Array[];
+type EncodedDocument = readonly Uint8Array[];
 
 /**
  * Encodes a document at its first request, and keeps the bytes until the document changes. All answers then
@@ -63,4 +65,43 @@ export function bodyOf(
     },
     { highWaterMark: 0 },
   );
+}
+
+interface DocumentAnswer {
+  status: 200;
+  body: ReadableStream<Uint8Array>;
+  headers: Record<string, string>;
+}
+
+/** What a document counts as the size of a body, in bytes: two are sent at a time while others call. */
+const COUNTED_BYTES = 1_024;
+
+/** After this time, the request ends in the share, even if the caller has not read the document. */
+const SENDING_MS = 100;
+
+/**
+ * Sends a document to anybody. All callers without a key have one share of the isolate together (M8), also
+ * while it is sent: half a megabyte takes longer to send than most requests take to carry out.
+ */
+export function sendDocument(
+  { fairShares, clock }: Pick<Deployment, "fairShares" | "clock">,
+  chunks: EncodedDocument,
+  waitUntil: WaitUntil,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Result<DocumentAnswer>> {
+  return new Promise((resolve, reject) => {
+    const sent = fairShares.run(null, COUNTED_BYTES, waitUntil, () => {
+      const ended = Promise.withResolvers<void>();
+      clock.after(SENDING_MS, ended.resolve);
+      resolve(
+        ok({
+          status: 200,
+          body: bodyOf(chunks, clock, ended.resolve),
+          headers: { "cache-control": "public, max-age=300", ...headers },
+        }),
+      );
+      return ended.promise;
+    });
+    sent.then((run) => run.ok || resolve(run), reject);
+  });
 }

@@ -5,9 +5,8 @@ import type { Result } from "../kernel/refusal.ts";
 import type { WaitUntil } from "../runtime.ts";
 import type { Route } from "./contract/route.ts";
 import type { Deployment } from "../isolate/deployment.ts";
-import type { Lines } from "./lines.ts";
+import type { Lines, ServerSentEvent } from "./lines.ts";
 import type { PageTokens } from "./page-token.ts";
-import type { ServerSentEvent } from "./server-sent-events.ts";
 
 type BodyOf<R> = R extends { body: { schema: infer Schema extends z.ZodType; required: infer Required } }
   ? z.output<Schema> | (Required extends true ? never : undefined)

@@ -5,7 +5,7 @@ import { routes, type RouteId, type Routes } from "./contract.ts";
 import type { Route } from "./contract/route.ts";
 import type { problem } from "./contract/schemas.ts";
 import type { HttpAnswer, Incoming } from "./incoming.ts";
-import { JSON_TYPE } from "./json-answer.ts";
+import { JSON_TYPE } from "./http-answer.ts";
 
 export type Problem = z.input<typeof problem>;
 

@@ -1,5 +1,7 @@
 import { apiLimitName, type LimitName, type Limits } from "../../common/limits.ts";
-import type { ListLimit } from "./contract/lists.ts";
+import { listLimitsOf, type ListLimit } from "./contract/lists.ts";
+import * as z from "zod";
+import type { Route, RouteBody } from "./contract/route.ts";
 
 /**
  * More than the fields and items that one item of any list has. The largest is a replace with an epoch: 11.
@@ -74,4 +76,27 @@ function listsAt(value: unknown, [name = "", ...rest]: readonly string[], before
   if (rest.length > 0) return listsAt(found, rest, at);
   if (typeof found !== "object" || found === null) return [];
   return [{ at, length: Array.isArray(found) ? found.length : Object.keys(found).length }];
+}
+
+/**
+ * The body of a route without one. A body with fields is refused, because ignoring it would hide that the
+ * caller asked for something that is not done.
+ */
+export const NO_BODY: RouteBody = { required: false, schema: z.strictObject({}) };
+
+/** The limits of the lists that a request may contain. */
+export interface RequestLists {
+  query: ReadonlyMap<string, ListLimit>;
+  body: ReadonlyMap<string, ListLimit>;
+}
+
+const requestLists = new WeakMap<Route, RequestLists>();
+
+export function requestListsOf(route: Route): RequestLists {
+  const made = requestLists.get(route);
+  if (made !== undefined) return made;
+  const { query, body } = route;
+  const lists = { query: listLimitsOf(query), body: listLimitsOf((body ?? NO_BODY).schema) };
+  requestLists.set(route, lists);
+  return lists;
 }

@@ -1,9 +1,11 @@
 import type * as z from "zod";
 import { errorCodes, type Conflict, type Reason, type Refusal } from "../kernel/refusal.ts";
-import { toApiOperation } from "./api-operation.ts";
 import type { routeFacts } from "./contract/schemas.ts";
 import type { HttpAnswer } from "./incoming.ts";
-import { jsonAnswer } from "./json-answer.ts";
+import { jsonAnswer } from "./http-answer.ts";
+import { howToEnd, type Operation } from "../capabilities/operations/operations.ts";
+import type { logEvent } from "../log.ts";
+import { loggedIds, type Trace } from "./trace.ts";
 
 /** A refusal with the fields that only HTTP needs. */
 export interface Failure extends Refusal {
@@ -103,4 +105,39 @@ export function sentence(detail: string): string {
   // A field's path at the beginning keeps its case.
   const capital = /^[a-z]+[ ,:]/.test(detail) ? first.toUpperCase() + detail.slice(1) : detail;
   return /[.!?]$/.test(capital) ? capital : `${capital}.`;
+}
+
+/** An operation as answers and problems show it. */
+export const toApiOperation = (operation: Operation) => ({
+  id: operation.id,
+  kind: operation.kind,
+  about: operation.about,
+  started_at: new Date(operation.startedAtMs).toISOString(),
+  started_by: operation.startedBy,
+  how_to_end: howToEnd(operation),
+});
+
+/**
+ * Thrown when a variable is wrong. Its message, which names the variable, is answered to the caller. Messages
+ * of other unexpected errors are only logged.
+ */
+export class Misconfigured extends Error {}
+
+/**
+ * The text of an error for the log. A message may quote a name, so it is cut at the first quotation mark. The
+ * stack's frames are kept.
+ */
+function harmless(error: unknown): string {
+  if (!(error instanceof Error)) return "not an error";
+  const frames = (error.stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));
+  return [`${error.name}: ${error.message.split('"')[0]?.slice(0, 200)}`, ...frames].join("\n");
+}
+
+export function logFault(error: unknown, trace: Trace, log: typeof logEvent): Failure {
+  log("fault", { ...loggedIds(trace), route: trace.route, message: harmless(error) });
+  if (error instanceof Misconfigured) return { code: "UNAVAILABLE", detail: error.message };
+  return {
+    code: "INTERNAL",
+    detail: "the coordinator failed unexpectedly; search its log for the request id",
+  };
 }

@@ -3,7 +3,12 @@ import type { Principal } from "../auth/principal.ts";
 import type { ErrorCode, Reason } from "../kernel/refusal.ts";
 import type { logEvent } from "../log.ts";
 import { parseTraceparent, type TraceContext } from "../tracing/trace-context.ts";
-import type { Work } from "../tracing/tracer.ts";
+import { Tracer, type Work } from "../tracing/tracer.ts";
+import type { Limits } from "../../common/limits.ts";
+import type { WaitUntil, WallClock } from "../runtime.ts";
+import { SpanExporter } from "../tracing/exporter.ts";
+import { Sampler } from "../tracing/sampler.ts";
+import type { TracingSettings } from "../tracing/settings.ts";
 
 /** The facts about a request for its log line and its answer's headers. */
 export interface Trace {
@@ -83,7 +88,104 @@ export function logRequest(
   });
 }
 
-export const knownMethod = (method: string): string => (METHODS.has(method) ? method : "other");
+const knownMethod = (method: string): string => (METHODS.has(method) ? method : "other");
 
 /** Known methods. Others are logged as "other", because they are the caller's own text. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+
+/** A dataset of Workers Analytics Engine. Writing to it is not waited for, and costs no subrequest. */
+export interface AnalyticsDataset {
+  writeDataPoint(point: { indexes: string[]; blobs: string[]; doubles: number[] }): void;
+}
+
+/**
+ * Counts a request, if a dataset is bound. `docs/operating/monitoring.md` lists the columns: their order is
+ * what queries use. Like the log, they contain no path, name or key.
+ */
+export function countRequest(
+  { route, code, reason, principal, startedMs }: Trace,
+  method: string,
+  status: number,
+  dataset: AnalyticsDataset | undefined,
+): void {
+  dataset?.writeDataPoint({
+    // The platform samples each value of the index on its own, so a busy cell does not hide the others.
+    indexes: [principal?.cell ?? principal?.role ?? "none"],
+    blobs: [
+      route,
+      knownMethod(method),
+      code,
+      reason ?? "",
+      principal?.role ?? "",
+      principal?.cell ?? "",
+      principal?.keyId ?? "",
+    ],
+    doubles: [status, Date.now() - startedMs],
+  });
+}
+
+/** Records the spans of requests. */
+export class RequestTracing {
+  readonly tracer: Tracer;
+  readonly #exporter: SpanExporter;
+  readonly #sampler: Sampler;
+
+  constructor(
+    settings: TracingSettings,
+    { callerTracesPerS }: Pick<Limits, "callerTracesPerS">,
+    clock: WallClock,
+    log: typeof logEvent,
+  ) {
+    this.#exporter = new SpanExporter("worker", settings, clock, log);
+    this.#sampler = new Sampler(settings.share, callerTracesPerS, clock);
+    this.tracer = new Tracer(this.#exporter, () => clock.now());
+  }
+
+  /**
+   * Begins the request's span, if the request is traced. To be called once it is known whether the caller has
+   * a valid key.
+   */
+  begin(trace: Trace, waitUntil: WaitUntil): Work | undefined {
+    const { traceId, spanId, parent, principal, route } = trace;
+    if (!this.#sampler.isTraced(parent?.isSampled, principal !== undefined)) return undefined;
+    const context = { traceId, spanId, isSampled: true };
+    trace.work = this.tracer.beginRequest(context, parent?.spanId, route, trace.startedMs);
+    this.#exporter.wake(waitUntil);
+    return trace.work;
+  }
+}
+
+/** Ends the request's span, if it has one. */
+export function endRequest(trace: Trace, method: string, status: number): void {
+  const { work, code, reason, principal, requestId } = trace;
+  work?.end(
+    {
+      "http.request.method": knownMethod(method),
+      "http.response.status_code": status,
+      "leasehold.code": code,
+      ...(reason === undefined ? {} : { "leasehold.reason": reason }),
+      ...(principal === undefined ? {} : { "leasehold.role": principal.role }),
+      ...(principal?.cell == null ? {} : { "leasehold.cell": principal.cell }),
+      "leasehold.request_id": requestId,
+    },
+    status >= 500,
+  );
+}
+
+/**
+ * Returns whether a request gets a line in the log: every failure of the service and every change by an
+ * operator does. Of the others, it is a share at random. A caller must not be able to choose its requests
+ * into the log or out of it, so nothing that it sends has a say.
+ */
+export function isLogged(
+  { principal }: Pick<Trace, "principal">,
+  method: string,
+  status: number,
+  share: number,
+): boolean {
+  if (status >= 500) return true;
+  if (principal?.role === "operator" && !READS.has(method)) return true;
+  return Math.random() < share;
+}
+
+const READS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);

@@ -3,7 +3,7 @@ import type { Env } from "../env.ts";
 import type { WaitUntil } from "../runtime.ts";
 import { serve } from "./app.ts";
 import { EMPTY, readChunks, tooLarge } from "./body.ts";
-import { certificateOf, type TlsClientAuth } from "./certificate.ts";
+import { certificateOf, type TlsClientAuth } from "./authenticate.ts";
 import type { HttpAnswer, Incoming, Reading } from "./incoming.ts";
 
 /** Bodies up to this size are read in one call. Longer ones are counted while they are read. */

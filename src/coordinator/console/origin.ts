@@ -1,4 +1,4 @@
-import { hostOf } from "../api/ambient-refusal.ts";
+import { hostOf } from "../api/authenticate.ts";
 import type { Incoming } from "../api/incoming.ts";
 
 /**

@@ -11,7 +11,7 @@ import { accessRefusal } from "../api/access-refusal.ts";
 import { pathOf } from "../api/address.ts";
 import { readInTime } from "../api/body.ts";
 import { deploymentOf, type Deployment } from "../isolate/deployment.ts";
-import { secured } from "../api/headers.ts";
+import { secured } from "../api/http-answer.ts";
 import type { HttpAnswer, Incoming, RequestContext } from "../api/incoming.ts";
 import { sentence } from "../api/problem.ts";
 import type { Trace } from "../api/trace.ts";

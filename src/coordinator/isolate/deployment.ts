@@ -21,13 +21,13 @@ import { DirectoryCopies } from "../d1/directory-copies.ts";
 import { mirrorTypes } from "../capabilities/projection/edge/mirror.ts";
 import { DirectoryCopy } from "./directory-copy.ts";
 import { FairShares } from "../api/fair-shares.ts";
-import { Misconfigured } from "../api/fault.ts";
+import { Misconfigured } from "../api/problem.ts";
 import { IdentityVerifiers } from "../capabilities/identities/edge/verifiers.ts";
 import { Scrape } from "../capabilities/metrics/edge/scrape.ts";
 import { OpenStreams } from "../capabilities/feed/edge/open-streams.ts";
 import { PageTokens } from "../api/page-token.ts";
 import { Readiness } from "./readiness.ts";
-import { RequestTracing } from "../api/request-tracing.ts";
+import { RequestTracing } from "../api/trace.ts";
 import { TypesCopy } from "../capabilities/types/edge/types-copy.ts";
 import { UseRecorder } from "../capabilities/keys/edge/use-recorder.ts";
 

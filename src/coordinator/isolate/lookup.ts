@@ -5,10 +5,9 @@ import type { BucketKey, ClaimRecord } from "../kernel/messages.ts";
 import { shardOf } from "../kernel/placement.ts";
 import { ok, refused, type Refusal, type Result } from "../kernel/refusal.ts";
 import { wallClock, type WaitUntil } from "../runtime.ts";
-import { keyOf } from "../api/batch.ts";
+import { keyOf, inParts } from "../api/batch.ts";
 import type { unavailable } from "../api/contract/unavailable.ts";
 import type { Deployment } from "./deployment.ts";
-import { inParts } from "../api/in-parts.ts";
 import { sentence } from "../api/problem.ts";
 import { reach, readTimeoutMs } from "./reach.ts";
 

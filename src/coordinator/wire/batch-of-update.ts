@@ -1,10 +1,9 @@
 /** The batch of a BeginUpdate, as the API takes it. */
 import type * as z from "zod";
 import { ok, type OpList, type Result } from "../kernel/refusal.ts";
-import { invalid, keyOf } from "../api/batch.ts";
+import { invalid, keyOf, inParts } from "../api/batch.ts";
 import type * as schemas from "../api/contract/schemas.ts";
 import type { Deployment } from "../isolate/deployment.ts";
-import { inParts } from "../api/in-parts.ts";
 import type { BeginUpdateRequest, Metadata } from "./protobuf.ts";
 import { nameOf, type Form } from "./names.ts";
 import { sourceIdOf } from "./source-id.ts";

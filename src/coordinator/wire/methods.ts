@@ -7,7 +7,7 @@ import {
   type Message,
 } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
-import { logFault } from "../api/fault.ts";
+import { logFault } from "../api/problem.ts";
 import { cellService } from "./cells.ts";
 import { claimService } from "./claim-service.ts";
 import { classifyService } from "./classify-service.ts";

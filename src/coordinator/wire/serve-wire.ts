@@ -16,7 +16,7 @@ import { pathOf } from "../api/address.ts";
 import { authenticate } from "../api/authenticate.ts";
 import { joined, readInTime, sizeBeforeReading } from "../api/body.ts";
 import { deploymentOf, logOf, type Deployment } from "../isolate/deployment.ts";
-import { secured } from "../api/headers.ts";
+import { secured } from "../api/http-answer.ts";
 import type { HttpAnswer, Incoming, RequestContext } from "../api/incoming.ts";
 import type { Trace } from "../api/trace.ts";
 import { connectBinary } from "./connect-binary.ts";

@@ -1,8 +1,7 @@
 /** The share of callers without a key, who read the documents of the API. */
 import { expect, test } from "vitest";
 import type { Principal } from "../../../src/coordinator/auth/principal.ts";
-import { sendDocument } from "../../../src/coordinator/api/send-document.ts";
-import { encodedOnce } from "../../../src/coordinator/api/encoded-once.ts";
+import { sendDocument, encodedOnce } from "../../../src/coordinator/api/encoded-once.ts";
 import { FairShares } from "../../../src/coordinator/api/fair-shares.ts";
 import { Api } from "../../support/workerd/api.ts";
 

@@ -5,8 +5,7 @@ import { errorCodes } from "../../../src/coordinator/kernel/refusal.ts";
 import { errorsOf, routeIds, routes } from "../../../src/coordinator/api/contract.ts";
 import type { Route } from "../../../src/coordinator/api/contract/route.ts";
 import { openApiOf } from "../../../src/coordinator/api/openapi.ts";
-import { html } from "../../../src/coordinator/api/docs/markup.ts";
-import { inline } from "../../../src/coordinator/api/docs/prose.ts";
+import { html, inline } from "../../../src/coordinator/api/docs/markup.ts";
 import { VERSION } from "../../../src/coordinator/api/version.ts";
 import { Api } from "../../support/workerd/api.ts";
 

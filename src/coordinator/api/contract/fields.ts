@@ -2,6 +2,7 @@ import * as z from "zod";
 import { isCellId } from "../../auth/principal.ts";
 import { limitTable } from "../../../common/limits.ts";
 import { TYPE_NAME } from "../../../common/types/document.ts";
+import { positionsForm, readPositions, type Positions } from "../../../users/router/positions.ts";
 
 // Each message completes a sentence that begins with the field's path: "creates[3].subject.id must be ...".
 // An operator can change some limits, so the handlers check those against the deployment's values.
@@ -151,3 +152,28 @@ const MAX_REASON = 4_096;
 export const reason = wellFormedText(MAX_REASON, "Why you do this. The audit keeps it.");
 
 export const wholeNumber = z.int().min(0);
+
+const EXAMPLES = ["3:4711,5:88"];
+
+/** Positions of shards in a request, as pairs such as `3:4711,5:88`. */
+export const positionsOf = (description: string) =>
+  z
+    .string()
+    .transform((text, context): Positions => {
+      const positions = readPositions(text);
+      if (typeof positions !== "string") return positions;
+      context.addIssue({ code: "custom", message: positions });
+      return z.NEVER;
+    })
+    .meta({ ...positionsForm, description, examples: EXAMPLES });
+
+/** Positions of shards in an answer. */
+export const positionsText = (description: string) =>
+  z.string().meta({ ...positionsForm, description, examples: EXAMPLES });
+
+/** Positions that an answer must have reached (Q9). */
+export const minPosition = positionsOf(
+  "Positions of shards that you have seen, as pairs `shard:position` with commas between them. If the " +
+    "shard of a name has not reached its position, the name is unavailable. Pairs of other shards have " +
+    "no effect.",
+);

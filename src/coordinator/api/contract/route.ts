@@ -1,7 +1,7 @@
 import type * as z from "zod";
 import type { Roles } from "../../auth/policy.ts";
 import type { ErrorCode, Reason } from "../../kernel/refusal.ts";
-import type { ServerSentEvent } from "../server-sent-events.ts";
+import type { ServerSentEvent } from "../lines.ts";
 
 type Method = "GET" | "POST" | "PUT" | "PATCH";
 export type Group =

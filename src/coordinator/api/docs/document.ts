@@ -1,4 +1,10 @@
 import openapi from "../../../../openapi.json" with { type: "json" };
+import type { Types } from "../../../common/types/types.ts";
+import type { Deployment } from "../../isolate/deployment.ts";
+import { withTypes } from "../../capabilities/types/edge/deployment-types.ts";
+import type { WaitUntil } from "../../runtime.ts";
+import { jsonText } from "../http-answer.ts";
+import { encodedOnce } from "../encoded-once.ts";
 
 // The part of OpenAPI that `openapi.ts` writes.
 
@@ -63,7 +69,7 @@ export interface Document {
 }
 
 /** `openapi.ts` writes this file, and a test checks that it is up to date. */
-export const shippedDocument = openapi as unknown as Document;
+const shippedDocument = openapi as unknown as Document;
 
 export type Schemas = Readonly<Record<string, Schema>>;
 
@@ -95,3 +101,23 @@ export const nameOfRef = (ref: string): string => ref.slice(ref.lastIndexOf("/")
 
 export const resolved = (schemas: Schemas, schema: Schema): Schema =>
   schema.$ref === undefined ? schema : (schemas[nameOfRef(schema.$ref)] ?? {});
+
+/** `openapi.json` in bytes. */
+export const encodedOpenApi = encodedOnce<Document>(jsonText);
+
+let made: { types: Types; document: Document } | undefined;
+
+/**
+ * The API's description with the deployment's own types. Anybody may ask for it, so the types come from the
+ * isolate's copy. Without one, it has the types that Leasehold ships.
+ */
+export async function describedApi(
+  { directory, types }: Deployment,
+  waitUntil: WaitUntil,
+): Promise<Document> {
+  if (types.current === undefined) await directory.view(waitUntil);
+  const { current } = types;
+  if (current === undefined) return shippedDocument;
+  if (made?.types !== current) made = { types: current, document: withTypes(shippedDocument, current) };
+  return made.document;
+}

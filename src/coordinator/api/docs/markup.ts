@@ -20,3 +20,38 @@ function textOf(part: Part): string {
   if (typeof part === "object") return part.map(textOf).join("");
   return String(part).replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
+
+/** Renders `code`, *emphasis* and **strong** in a text. */
+export function inline(text: string): Markup {
+  const parts = text.split(/(`[^`]+`|\*\*[^*]+\*\*|\*[^*]+\*)/);
+  return html`${parts.map((part) => {
+    if (part.startsWith("`")) return html`<code>${part.slice(1, -1)}</code>`;
+    if (part.startsWith("**")) return html`<strong>${part.slice(2, -2)}</strong>`;
+    if (part.startsWith("*")) return html`<em>${part.slice(1, -1)}</em>`;
+    return part;
+  })}`;
+}
+
+export interface Chapter {
+  /** Empty for the text before the first heading. */
+  title: string;
+  anchor: string;
+  paragraphs: string[];
+}
+
+/** Splits Markdown into chapters: `## Title`, then paragraphs, with blank lines in between. */
+export function chaptersOf(text: string): Chapter[] {
+  const chapters: Chapter[] = [{ title: "", anchor: "", paragraphs: [] }];
+  for (const block of text.split(/\n{2,}/)) {
+    if (block.startsWith("## ")) {
+      const title = block.slice(3);
+      chapters.push({ title, anchor: `guide-${title.toLowerCase().replaceAll(" ", "-")}`, paragraphs: [] });
+    } else {
+      chapters.at(-1)?.paragraphs.push(block.replaceAll("\n", " "));
+    }
+  }
+  return chapters;
+}
+
+export const paragraphs = (texts: readonly string[]): Markup =>
+  html`${texts.map((text) => html`<p>${inline(text)}</p>`)}`;

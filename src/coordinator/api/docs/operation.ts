@@ -1,5 +1,6 @@
 import {
   resolved,
+  nameOfRef,
   type Content,
   type Entry,
   type Operation,
@@ -7,10 +8,7 @@ import {
   type Schema,
   type Schemas,
 } from "./document.ts";
-import { fieldList, fieldsOf } from "./fields.ts";
-import { html, type Markup } from "./markup.ts";
-import { inline } from "./prose.ts";
-import { curlOf, sampleOf } from "./sample.ts";
+import { html, inline, type Markup } from "./markup.ts";
 
 /** The section of one route: the description on the left, an example on the right. */
 export function operationSection(entry: Entry): Markup {
@@ -122,4 +120,138 @@ function samples(entry: Entry): Markup {
       <pre><code>${curlOf(entry)}</code></pre>
     </figure>
     ${answer}`;
+}
+
+const UUID = "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42";
+
+/** A sample value for a schema. It has only the required fields. */
+function sampleOf(schemas: Schemas, schema: Schema, name = ""): unknown {
+  const {
+    type,
+    examples,
+    enum: values,
+    anyOf,
+    items,
+    properties,
+    required,
+    format,
+  } = resolved(schemas, schema);
+  if (schema.const !== undefined) return schema.const;
+  if (examples !== undefined) return examples[0];
+  if (values !== undefined) return values[0];
+  if (anyOf?.[0] !== undefined)
+    return anyOf.some((each) => each.type === "null") ? null : sampleOf(schemas, anyOf[0], name);
+  if (type === "object")
+    return Object.fromEntries(
+      (required ?? []).map((field) => [field, sampleOf(schemas, properties?.[field] ?? {}, field)]),
+    );
+  if (type === "array") return [sampleOf(schemas, items ?? {}, name)];
+  if (Array.isArray(type)) return null;
+  if (type === "integer") return 1;
+  if (type === "boolean") return true;
+  return format === "uuid" ? UUID : (SAMPLES[name] ?? "…");
+}
+
+const SAMPLES: Readonly<Record<string, string>> = {
+  id: UUID,
+  note: "deployed with ansible",
+  name: "Europe 1",
+  address: "https://cell-7.example.com",
+  version: "0.2.0",
+  placement: "hash1.shards16.canonical1",
+  next_page_token: "",
+  docs: "/docs",
+  openapi: "/openapi.json",
+  key: "lhk_eyJ2IjoxLCJpZCI6….x1Y2z3…",
+};
+
+/** The call as a `curl` command. */
+function curlOf({ method, path, operation }: Entry): string {
+  const parameters = operation.parameters ?? [];
+  const filled = parameters.reduce(
+    (made, { name, in: location, example }) =>
+      location === "path" ? made.replace(`{${name}}`, String(example ?? name)) : made,
+    path,
+  );
+  const query = parameters
+    .flatMap(({ name, in: location, example }) =>
+      location === "query" && example !== undefined ? [`${name}=${example}`] : [],
+    )
+    .join("&");
+  const body = operation.requestBody?.content["application/json"].example;
+  const url = `$LEASEHOLD_URL${filled}${query === "" ? "" : `?${query}`}`;
+  const lines = [
+    ...(method === "GET" ? [`curl "${url}"`] : [`curl -X ${method}`, `"${url}"`]),
+    ...(operation["x-roles"].length === 0 ? [] : ['-H "Authorization: Bearer $KEY"']),
+    ...(body === undefined
+      ? []
+      : ['-H "Content-Type: application/json"', `-d '${JSON.stringify(body, null, 2)}'`]),
+  ];
+  return lines.join(" \\\n  ");
+}
+
+export interface Field {
+  name: string;
+  schema: Schema;
+  required: boolean;
+  description?: string | undefined;
+}
+
+/**
+ * The fields of an object. Fields of nested objects follow with their path. Those of several alternative
+ * objects are listed one after another.
+ */
+export function fieldsOf(schema: Schema, prefix = ""): Field[] {
+  if (schema.anyOf !== undefined) return schema.anyOf.flatMap((each) => fieldsOf(each, prefix));
+  return Object.entries(schema.properties ?? {}).flatMap(([name, inner]) => {
+    const field = {
+      name: prefix + name,
+      schema: inner,
+      required: schema.required?.includes(name) ?? false,
+      description: inner.description,
+    };
+    const nested = inner.type === "array" ? inner.items : inner;
+    const deeper =
+      nested?.properties === undefined
+        ? []
+        : fieldsOf(nested, `${prefix}${name}${inner.type === "array" ? "[]" : ""}.`);
+    return [field, ...deeper];
+  });
+}
+
+/** Lists fields. In requests the required fields are marked, and in answers the optional ones. */
+export function fieldList(fields: readonly Field[], marks: "required" | "optional"): Markup {
+  return html`<dl class="fields">
+    ${fields.map(({ name, schema, required, description }) => {
+      const mark =
+        required === (marks === "required") ? html`<span class="mark ${marks}">${marks}</span>` : undefined;
+      return html`<div>
+        <dt><code>${name}</code><span class="type">${typeOf(schema)}</span>${mark}</dt>
+        <dd>
+          ${description === undefined ? undefined : html`<p>${inline(description)}</p>`}${choices(schema)}
+        </dd>
+      </div>`;
+    })}
+  </dl>`;
+}
+
+function typeOf(schema: Schema): Markup {
+  if (schema.$ref !== undefined)
+    return html`<a href="#schema-${nameOfRef(schema.$ref)}">${nameOfRef(schema.$ref)}</a>`;
+  if (schema.anyOf !== undefined)
+    return html`${schema.anyOf.map((each, index) => html`${index === 0 ? "" : " or "}${typeOf(each)}`)}`;
+  if (schema.type === "array")
+    return schema.items?.properties === undefined
+      ? html`list of ${typeOf(schema.items ?? {})}`
+      : html`list of objects`;
+  if (schema.const !== undefined) return html`<code>${JSON.stringify(schema.const)}</code>`;
+  if (schema.format === "uuid") return html`uuid`;
+  if (schema.format === "date-time") return html`time`;
+  return html`${[schema.type ?? "anything"].flat().join(" or ")}`;
+}
+
+/** Lists the values of an enumeration. */
+export function choices(schema: Schema): Markup | undefined {
+  const values = schema.enum ?? schema.items?.enum;
+  return values && html`<p class="choices">${values.map((value) => html`<code>${value}</code> `)}</p>`;
 }

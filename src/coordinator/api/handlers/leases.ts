@@ -8,7 +8,7 @@ import type { placedLeaseAnswer } from "../contract/schemas.ts";
 import type { Deployment } from "../../isolate/deployment.ts";
 import type { Call, Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
-import { reasonFault } from "../reason.ts";
+import { reasonFault } from "../operator.ts";
 import { LEDGER, reach, readTimeoutMs, withFailure } from "../../isolate/reach.ts";
 import { NO_TYPES, storedTypes, toApiLease } from "../answers.ts";
 import { askerOf, askLedger, authorize } from "./ledger-access.ts";

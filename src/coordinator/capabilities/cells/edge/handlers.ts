@@ -10,9 +10,8 @@ import type { cell as cellSchema } from "../../../api/contract/schemas.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Call, Handlers } from "../../../api/handler.ts";
 import { isPlacementConfirmed } from "../../../isolate/used-shard.ts";
-import { operatorOf } from "../../../api/operator.ts";
+import { operatorOf, reasonFault } from "../../../api/operator.ts";
 import { pageOf } from "../../../api/paging.ts";
-import { reasonFault } from "../../../api/reason.ts";
 import { DIRECTORY, LEDGER, reach, readTimeoutMs } from "../../../isolate/reach.ts";
 import { toApiCell } from "../../../api/answers.ts";
 

@@ -1,7 +1,15 @@
 import * as z from "zod";
 import { changeEvents } from "../messages.ts";
-import { bucketType, cellId, nothing, pageSize, time, wholeNumber } from "../../../api/contract/fields.ts";
-import { positionsOf, positionsText } from "../../../api/contract/positions.ts";
+import {
+  bucketType,
+  cellId,
+  nothing,
+  pageSize,
+  time,
+  wholeNumber,
+  positionsOf,
+  positionsText,
+} from "../../../api/contract/fields.ts";
 import { route, tooManyReads } from "../../../api/contract/route.ts";
 import { bucket, point, scope, source, subject } from "../../../api/contract/schemas.ts";
 

@@ -22,9 +22,8 @@ import { timeOf } from "../../../api/answers.ts";
 import { growthRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Call, Handlers } from "../../../api/handler.ts";
-import { operatorOf } from "../../../api/operator.ts";
+import { operatorOf, reasonFault } from "../../../api/operator.ts";
 import { DIRECTORY, reach, readTimeoutMs } from "../../../isolate/reach.ts";
-import { reasonFault } from "../../../api/reason.ts";
 
 type Body = z.input<(typeof growthRoutes)["getGrowth"]["responses"][200]["schema"]>;
 type Answered = Result<{ status: 200; body: Body }>;

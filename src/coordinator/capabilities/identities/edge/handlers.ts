@@ -20,10 +20,9 @@ import { MAX_CLAIMS, identityRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import { cellIn, type DirectoryView } from "../../../isolate/directory-copy.ts";
 import type { Handlers } from "../../../api/handler.ts";
-import { operatorOf } from "../../../api/operator.ts";
+import { operatorOf, reasonFault } from "../../../api/operator.ts";
 import { sentence } from "../../../api/problem.ts";
 import { DIRECTORY, reach, readTimeoutMs } from "../../../isolate/reach.ts";
-import { reasonFault } from "../../../api/reason.ts";
 
 type Body = z.output<(typeof identityRoutes)["changeIdentities"]["body"]["schema"]>;
 type ApiIdentities = z.input<(typeof identityRoutes)["getIdentities"]["responses"][200]["schema"]>;

@@ -8,9 +8,8 @@ import { keyRoutes } from "../../cells/edge/routes.ts";
 import type { WaitUntil } from "../../../runtime.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Handlers } from "../../../api/handler.ts";
-import { operatorOf } from "../../../api/operator.ts";
+import { operatorOf, reasonFault } from "../../../api/operator.ts";
 import { pageOf } from "../../../api/paging.ts";
-import { reasonFault } from "../../../api/reason.ts";
 import { DIRECTORY, LEDGER, reach, readTimeoutMs } from "../../../isolate/reach.ts";
 import { toApiKey } from "../../../api/answers.ts";
 

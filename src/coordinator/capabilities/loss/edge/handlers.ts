@@ -10,10 +10,9 @@ import { partRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Handlers } from "../../../api/handler.ts";
 import { reconcileDirectory } from "./directory-handler.ts";
-import { operatorOf } from "../../../api/operator.ts";
+import { operatorOf, reasonFault } from "../../../api/operator.ts";
 import { unknownShard } from "../../../isolate/known-shards.ts";
 import { readLedgerPoint } from "../../projection/edge/pull.ts";
-import { reasonFault } from "../../../api/reason.ts";
 import {
   DIRECTORY,
   reach,

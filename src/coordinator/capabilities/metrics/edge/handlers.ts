@@ -1,5 +1,5 @@
 import { ok } from "../../../kernel/refusal.ts";
-import { wanted } from "../../../api/accept.ts";
+import { wanted } from "../../../api/http-answer.ts";
 import { metricsRoutes } from "./routes.ts";
 import type { Handlers } from "../../../api/handler.ts";
 import { OPEN_METRICS } from "./exposition.ts";

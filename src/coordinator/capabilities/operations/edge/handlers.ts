@@ -1,13 +1,12 @@
 import type { OperatorCall } from "../../../kernel/messages.ts";
 import type { OperationSet } from "../operations.ts";
 import { ok, type Result } from "../../../kernel/refusal.ts";
-import { toApiOperation } from "../../../api/api-operation.ts";
+import { toApiOperation } from "../../../api/problem.ts";
 import { operationRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Call, Handlers } from "../../../api/handler.ts";
-import { operatorOf } from "../../../api/operator.ts";
+import { operatorOf, reasonFault } from "../../../api/operator.ts";
 import { DIRECTORY, reach, readTimeoutMs } from "../../../isolate/reach.ts";
-import { reasonFault } from "../../../api/reason.ts";
 
 const UNSURE = "it may have been done; read the operations, or repeat the call";
 

@@ -6,10 +6,9 @@ import { historyRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Handlers } from "../../../api/handler.ts";
 import { keyInPath, keyOfBucket } from "../../../isolate/lookup.ts";
-import { operatorOf } from "../../../api/operator.ts";
+import { operatorOf, reasonFault } from "../../../api/operator.ts";
 import { pageOf } from "../../../api/paging.ts";
 import { reach, readTimeoutMs } from "../../../isolate/reach.ts";
-import { reasonFault } from "../../../api/reason.ts";
 
 const historyHandlers: Handlers<typeof historyRoutes> = {
   async listHistory(call) {

@@ -5,9 +5,8 @@ import { timeOf, toApiCell } from "../../../api/answers.ts";
 import { removalRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Handlers } from "../../../api/handler.ts";
-import { operatorOf } from "../../../api/operator.ts";
+import { operatorOf, reasonFault } from "../../../api/operator.ts";
 import { DIRECTORY, LEDGER, reach, readTimeoutMs, withFailure } from "../../../isolate/reach.ts";
-import { reasonFault } from "../../../api/reason.ts";
 import { compareExport, comparisonOf, firstComparison } from "./compare-handler.ts";
 import { countClaims, countPositionOf } from "./count-handler.ts";
 

@@ -1,8 +1,7 @@
 import * as z from "zod";
 import { limitTable } from "../../../../common/limits.ts";
-import { bucketType, nothing, wholeNumber } from "../../../api/contract/fields.ts";
+import { bucketType, nothing, wholeNumber, minPosition } from "../../../api/contract/fields.ts";
 import { boundedList } from "../../../api/contract/lists.ts";
-import { minPosition } from "../../../api/contract/min-position.ts";
 import { route, type RouteError } from "../../../api/contract/route.ts";
 import { bucket, owner, routeFacts } from "../../../api/contract/schemas.ts";
 import { UNAVAILABLE_NAME, unavailable } from "../../../api/contract/unavailable.ts";

@@ -8,7 +8,7 @@ import { readTransferId } from "../../../api/contract/fields.ts";
 import { transferRoutes } from "./routes.ts";
 import type { Call, Handlers } from "../../../api/handler.ts";
 import { LEDGER, reach, readTimeoutMs } from "../../../isolate/reach.ts";
-import { reasonFault } from "../../../api/reason.ts";
+import { reasonFault } from "../../../api/operator.ts";
 import { toApiTransfer } from "./answers.ts";
 import { askDestination, askerOf, authorize } from "../../../api/handlers/ledger-access.ts";
 import { listTransfers } from "./list-handler.ts";

@@ -10,8 +10,7 @@ import { mirrorTypes } from "../../projection/edge/mirror.ts";
 import { typeRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Handlers } from "../../../api/handler.ts";
-import { operatorOf } from "../../../api/operator.ts";
-import { reasonFault } from "../../../api/reason.ts";
+import { operatorOf, reasonFault } from "../../../api/operator.ts";
 import { DIRECTORY, reach, readTimeoutMs } from "../../../isolate/reach.ts";
 
 type ApiSet = z.input<(typeof typeRoutes)["getTypes"]["responses"][200]["schema"]>;

@@ -9,9 +9,8 @@ import { askParts, type AskedPart } from "../../../isolate/ask-parts.ts";
 import { upgradeRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Handlers } from "../../../api/handler.ts";
-import { operatorOf } from "../../../api/operator.ts";
+import { operatorOf, reasonFault } from "../../../api/operator.ts";
 import { DIRECTORY, reach, readTimeoutMs, withFailure } from "../../../isolate/reach.ts";
-import { reasonFault } from "../../../api/reason.ts";
 import { VERSION } from "../../../api/version.ts";
 
 type Upgrade = z.input<(typeof upgradeRoutes)["getUpgrade"]["responses"][200]["schema"]>["upgrade"];

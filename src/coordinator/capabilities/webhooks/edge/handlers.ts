@@ -26,10 +26,9 @@ import { invalid } from "../../../api/batch.ts";
 import { webhookRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Handlers } from "../../../api/handler.ts";
-import { operatorOf } from "../../../api/operator.ts";
+import { operatorOf, reasonFault } from "../../../api/operator.ts";
 import { pageOf } from "../../../api/paging.ts";
 import { withFailure } from "../../../isolate/reach.ts";
-import { reasonFault } from "../../../api/reason.ts";
 import { defaultRuntime } from "../../../runtime.ts";
 
 type Bodies = (typeof webhookRoutes)["listWebhooks"]["responses"][200]["schema"];

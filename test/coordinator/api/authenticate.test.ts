@@ -1,6 +1,6 @@
 /** Where the client certificate of a request comes from. */
 import { describe, expect, test } from "vitest";
-import { bridgedCertificateOf } from "../../../src/coordinator/api/certificate.ts";
+import { bridgedCertificateOf } from "../../../src/coordinator/api/authenticate.ts";
 import { WebRequest } from "../../../src/coordinator/api/web-request.ts";
 
 const DER = Uint8Array.from({ length: 700 }, (_, index) => index % 256);

@@ -1,11 +1,35 @@
-/** The platform's local datasets drop what they get, so these tests keep the data points themselves. */
-import { expect, test } from "vitest";
-import type { AnalyticsDataset } from "../../../src/coordinator/api/analytics.ts";
+import { afterEach, expect, test, vi } from "vitest";
+import { isLogged, type AnalyticsDataset } from "../../../src/coordinator/api/trace.ts";
 import { claim, freshName } from "../../suites/conformance/leases.ts";
 import { Api, startDeployment } from "../../support/workerd/api.ts";
 
+const operator = { role: "operator", keyId: "k", cell: null, expiresAtMs: 0, credential: null } as const;
+const cell = { role: "cell", keyId: "k", cell: "1", expiresAtMs: 0, credential: null } as const;
+
+afterEach(() => void vi.restoreAllMocks());
+
+test("failures of the service and changes by operators are always logged", () => {
+  expect(isLogged({ principal: cell }, "PUT", 503, 0)).toBe(true);
+  expect(isLogged({}, "GET", 500, 0)).toBe(true);
+  expect(isLogged({ principal: operator }, "POST", 200, 0)).toBe(true);
+  expect(isLogged({ principal: operator }, "POST", 409, 0)).toBe(true);
+  expect(isLogged({ principal: operator }, "GET", 200, 0)).toBe(false);
+  expect(isLogged({ principal: cell }, "PUT", 201, 0)).toBe(false);
+  expect(isLogged({}, "GET", 401, 0)).toBe(false);
+  expect(isLogged({}, "GET", 200, 1)).toBe(true);
+});
+
+test("a share of the others is logged at random", () => {
+  const logged = [0, 0.009, 0.01, 0.5, 0.999].filter((drawn) => {
+    vi.spyOn(Math, "random").mockReturnValue(drawn);
+    return isLogged({ principal: cell }, "GET", 200, 0.01);
+  });
+  expect(logged).toEqual([0, 0.009]);
+});
+
 type Point = Parameters<AnalyticsDataset["writeDataPoint"]>[0];
 
+/** The platform's local datasets drop what they get, so these tests keep the data points themselves. */
 async function startCounted(): Promise<{ api: Api; points: Point[] }> {
   await startDeployment("7");
   const points: Point[] = [];
