@@ -1,5 +1,5 @@
 import { isLeaseholdError, type Cell } from "../../users/client/index.ts";
-import { originOf } from "../../users/router/lookups/origin.ts";
+import { originOf } from "../../users/router/lookups/routes.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { sharedAddressesOf } from "../../common/status/shared-addresses.ts";

@@ -1,6 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
 import { parseJson } from "../../coordinator/api/json.ts";
-import { MAX_DOCUMENT_BYTES } from "../../users/router/rules/limits.ts";
+import { MAX_DOCUMENT_BYTES } from "../../users/router/rules/fields.ts";
 import { messageOf, usageError } from "../framework/command-error.ts";
 
 /** White space between the rules may be as large as the rules. */

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { BoundedMap } from "../../../src/users/router/lookups/bounded-map.ts";
+import { BoundedMap } from "../../../src/users/router/lookups/entries.ts";
 
 test("never takes more bytes than it may, with values of 1 kB too", () => {
   const operation = fc.tuple(

@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { RouterMetrics } from "../../../src/users/router/metrics.ts";
-import { ProxyMetrics } from "../../../src/users/router/proxy/metrics.ts";
+import { ProxyMetrics, RouterMetrics } from "../../../src/users/router/metrics.ts";
 import { name, world } from "./scripted-source.ts";
 
 const linesOf = (metrics: RouterMetrics, start: string): string[] =>

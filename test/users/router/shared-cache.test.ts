@@ -2,8 +2,11 @@
 import { describe, expect, test } from "vitest";
 import type { FailureEvent } from "../../../src/users/router/hooks.ts";
 import type { RouteAnswer } from "../../../src/users/router/lookups/routes.ts";
-import type { SharedCache } from "../../../src/users/router/lookups/shared-cache.ts";
-import { workersCache, type RouteCache } from "../../../src/users/router/lookups/workers-cache.ts";
+import {
+  workersCache,
+  type RouteCache,
+  type SharedCache,
+} from "../../../src/users/router/lookups/shared-cache.ts";
 import type { VirtualClock } from "../../support/virtual-clock.ts";
 import { name, routerOf, ScriptedSource, world } from "./scripted-source.ts";
 

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { createRoutes } from "../../../src/users/router/index.ts";
 import { createProxy } from "../../../src/users/router/proxy/proxy.ts";
-import { isTraceparent } from "../../../src/users/router/traceparent.ts";
+import { isTraceparent } from "../../../src/users/router/lookups/http-source.ts";
 import { parseTraceparent } from "../../../src/coordinator/tracing/trace-context.ts";
 import { prefixes } from "./proxy/fixture.ts";
 

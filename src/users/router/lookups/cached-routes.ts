@@ -1,30 +1,27 @@
 import { callHook, type RouterHooks } from "../hooks.ts";
 import { mergePositions, type Positions } from "../positions.ts";
-import { BoundedMap } from "./bounded-map.ts";
-import { Breaker } from "./breaker.ts";
 import { CellsCopy } from "./cells-copy.ts";
-import type { RouterClock } from "./clock.ts";
-import { bytesOf, type Entry, type FoundEntry } from "./entry.ts";
+import { inBackground, waitFor, type RouterClock } from "./clock.ts";
+import { BoundedMap, bytesOf, type Entry, type FoundEntry } from "./entries.ts";
 import { Floors } from "./floors.ts";
-import { faultOf } from "./name.ts";
-import { originOf } from "./origin.ts";
-import type {
-  CellAddress,
-  CellsOptions,
-  FindOptions,
-  InvalidName,
-  Name,
-  RouteAnswer,
-  RouteLayer,
-  Routes,
-  RouteUnavailable,
-  WrongRoute,
+import {
+  faultOf,
+  originOf,
+  type CellAddress,
+  type CellsOptions,
+  type FindOptions,
+  type InvalidName,
+  type Name,
+  type RouteAnswer,
+  type RouteLayer,
+  type Routes,
+  type RouteUnavailable,
+  type WrongRoute,
 } from "./routes.ts";
 import { ShardPositions } from "./shard-positions.ts";
 import { ShardReports } from "./shard-reports.ts";
 import { SharedEntries, type SharedCache } from "./shared-cache.ts";
-import { answerOf, type Source, type SourceAnswer, type SourceFailure } from "./source.ts";
-import { inBackground, waitFor } from "./waiting.ts";
+import { answerOf, Breaker, type Source, type SourceAnswer, type SourceFailure } from "./source.ts";
 
 export interface LookupOptions {
   source: Source;

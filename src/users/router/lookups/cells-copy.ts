@@ -1,6 +1,5 @@
 import { callHook, type RouterHooks } from "../hooks.ts";
-import { originOf } from "./origin.ts";
-import { RoutesUnavailableError, type CellAddress } from "./routes.ts";
+import { originOf, RoutesUnavailableError, type CellAddress } from "./routes.ts";
 import { answerOf, type Source } from "./source.ts";
 
 interface Copy {

@@ -1,18 +1,187 @@
-import { isTraceparent } from "../traceparent.ts";
 import { formatPositions, type Positions } from "../positions.ts";
 import type { RouterClock } from "./clock.ts";
-import { cachedMs, readJson, secondsOf, type RouterResponse } from "./read-body.ts";
-import type { Name } from "./routes.ts";
-import { describeError, type Source, type SourceAnswer, type SourceFailure } from "./source.ts";
+import type { CellAddress, Name } from "./routes.ts";
 import {
-  constantsOf,
-  MAX_RETRY_AFTER_MS,
-  readCells,
-  readFound,
-  readNone,
-  readReport,
-  readResults,
-} from "./wire.ts";
+  describeError,
+  type CellList,
+  type ReportPage,
+  type Source,
+  type SourceAnswer,
+  type SourceFailure,
+} from "./source.ts";
+
+/** The part of a standard `ReadableStream` of bytes that the router needs. */
+interface BodyStream {
+  getReader(): {
+    read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>;
+    cancel(): Promise<unknown>;
+  };
+}
+
+export interface RouterResponse {
+  status: number;
+  headers: { get(name: string): string | null };
+  body: BodyStream | null;
+}
+
+/** More than any answer for routers has. */
+const MAX_BYTES = 4 * 2 ** 20;
+
+/** Reads a body of JSON. Throws if it is longer than 4 MiB, or if it is no JSON. */
+async function readJson({ body }: RouterResponse): Promise<unknown> {
+  const reader = body?.getReader();
+  if (reader === undefined) throw new TypeError("the answer has no body");
+  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
+  let text = "";
+  let bytes = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return JSON.parse(text + decoder.decode());
+    bytes += value?.byteLength ?? 0;
+    if (bytes > MAX_BYTES) {
+      // Whether the rest can be cancelled does not matter.
+      reader.cancel().catch(() => {});
+      throw new RangeError(`the answer has more than ${MAX_BYTES} bytes`);
+    }
+    text += decoder.decode(value, { stream: true });
+  }
+}
+
+/**
+ * How long an answer was in HTTP caches, in milliseconds. `Age` has whole seconds, so up to one more may have
+ * passed. A hit without `Age` counts as old as its `Cache-Control` allows.
+ */
+function cachedMs(headers: RouterResponse["headers"]): number {
+  const age = secondsOf(headers.get("age"));
+  if (age !== undefined) return (age + 1) * 1_000;
+  const status = headers.get("cf-cache-status") ?? headers.get("x-cache") ?? "";
+  if (!/\b(hit|stale|updating|revalidated)\b/i.test(status)) return 0;
+  const [, maxAge] = /\bmax-age=(\d+)/i.exec(headers.get("cache-control") ?? "") ?? [];
+  return maxAge === undefined ? Infinity : Number(maxAge) * 1_000;
+}
+
+/** A header of whole seconds, or undefined. */
+export const secondsOf = (text: string | null): number | undefined =>
+  text !== null && /^\d{1,9}$/.test(text.trim()) ? Number(text) : undefined;
+
+/** A longer time to wait is cut. */
+const MAX_RETRY_AFTER_MS = 60_000;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const isFields = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+
+const isHash = (value: unknown): value is string => typeof value === "string" && /^[0-9a-f]{16}$/.test(value);
+
+const isText = (value: unknown): value is string => typeof value === "string";
+
+function readCell(value: unknown): CellAddress | undefined {
+  if (!isFields(value)) return undefined;
+  const { id, address } = value;
+  return isText(id) && id !== "" && isText(address) ? { id, address } : undefined;
+}
+
+function readFacts(body: Fields) {
+  const { key, shard, position, settled, age_ms: ageMs } = body;
+  if (!isHash(key) || !isCount(shard) || !isCount(position)) return undefined;
+  if (typeof settled !== "boolean" || typeof ageMs !== "number" || !(ageMs >= 0)) return undefined;
+  return { key, shard, position, settled, ageMs };
+}
+
+/** Reads the body of a 200. */
+function readFound(body: unknown): SourceAnswer | undefined {
+  if (!isFields(body)) return undefined;
+  const facts = readFacts(body);
+  const cell = readCell(body["cell"]);
+  const { epoch } = body;
+  // Without an epoch, nothing orders the owners of the name. Cell keys don't get it for other cells' names.
+  if (facts === undefined || cell === undefined || !isCount(epoch)) return undefined;
+  return { kind: "found", cell, epoch, ...facts };
+}
+
+/** Reads the body of a 404. Without its `route`, it may be about anything. */
+function readNone(body: unknown): SourceAnswer | undefined {
+  const route = isFields(body) ? body["route"] : undefined;
+  const facts = isFields(route) ? readFacts(route) : undefined;
+  return facts && { kind: "none", ...facts };
+}
+
+/** Reads the results of a batch, which must be as many as were asked for. */
+function readResults(body: unknown, count: number): SourceAnswer[] | undefined {
+  const results = isFields(body) ? body["results"] : undefined;
+  if (!Array.isArray(results) || results.length !== count) return undefined;
+  const answers = results.map((result: unknown) => {
+    if (!isFields(result)) return undefined;
+    if (result["unavailable"] !== undefined) return readUnavailable(result);
+    if (result["found"] === true) return readFound(result);
+    // Anything else must not look like a name that does not exist.
+    return result["found"] === false ? readNone({ route: result }) : undefined;
+  });
+  return answers.every((each) => each !== undefined) ? answers : undefined;
+}
+
+/** Reads the result of a name that is unavailable while others are answered. */
+function readUnavailable({ shard, unavailable }: Fields): SourceFailure | undefined {
+  if (!isFields(unavailable) || !isCount(shard)) return undefined;
+  const { code, reason, field, retry_after_ms: retryAfterMs } = unavailable;
+  return {
+    kind: "failed",
+    detail: [`shard ${shard}`, ...constantsOf(code, reason)].join(" "),
+    shard,
+    ...(field === "min_position" ? { isBehind: true } : {}),
+    ...(isCount(retryAfterMs) ? { retryAfterMs: Math.min(retryAfterMs, MAX_RETRY_AFTER_MS) } : {}),
+  };
+}
+
+/** The constants of a problem, for logs. Anything else may have a name in it. */
+const constantsOf = (code: unknown, reason: unknown): string[] =>
+  [code, reason].filter((each): each is string => isText(each) && /^[A-Z_]{1,64}$/.test(each));
+
+function readReport(body: unknown): ReportPage | undefined {
+  if (!isFields(body)) return undefined;
+  const { shard, after, through, held, has_more: hasMore, age_ms: ageMs } = body;
+  if (!isCount(shard) || !isCount(after) || !isCount(through) || !Array.isArray(held)) return undefined;
+  if (typeof hasMore !== "boolean" || typeof ageMs !== "number" || !(ageMs >= 0)) return undefined;
+  if (!held.every(isRow)) return undefined;
+  const rows = held.map(([distance, keys]) => [after + distance, keys] as const);
+  return { kind: "page", shard, after, through, held: rows, hasMore, ageMs };
+}
+
+function isRow(row: unknown): row is [number, string[]] {
+  if (!Array.isArray(row) || row.length !== 2) return false;
+  const [distance, keys] = row as unknown[];
+  return isCount(distance) && Array.isArray(keys) && keys.every(isHash);
+}
+
+function readCells(body: unknown): CellList | undefined {
+  if (!isFields(body)) return undefined;
+  const { cells: list, age_ms: copyAgeMs } = body;
+  if (!Array.isArray(list) || !isCount(copyAgeMs)) return undefined;
+  const cells = list.map(readCell);
+  return cells.every((each) => each !== undefined)
+    ? { kind: "cells", cells, ageMs: 0, copyAgeMs }
+    : undefined;
+}
+
+/** The `traceparent` header (W3C Trace Context, Level 1). */
+
+const FORM = /^(?!ff)([\da-f]{2})-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}(-[\x21-\x7e]*)?$/;
+
+/** Whether a header identifies a span. Later versions than 00 may have more fields. */
+export function isTraceparent(header: string): boolean {
+  const [found, version, more] = (header.length <= 512 && FORM.exec(header)) || [];
+  return found !== undefined && (version !== "00" || more === undefined);
+}
+
+/** Begins a trace. It is sampled with this probability. */
+export const newTraceparent = (share: number): string =>
+  // The digits of a UUID's version and variant are never 0.
+  `00-${newDigits()}-${newDigits().slice(-16)}-${Math.random() < share ? "01" : "00"}`;
+
+const newDigits = (): string => crypto.randomUUID().replaceAll("-", "");
 
 /** The part of `fetch` that the router needs. */
 export type RouterFetch = (

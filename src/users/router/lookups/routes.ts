@@ -137,3 +137,35 @@ export class RoutesUnavailableError extends Error {
     this.retryAfterMs = retryAfterMs;
   }
 }
+
+const MAX_TYPE_LENGTH = 256;
+/** No name that a coordinator accepts is longer. */
+const MAX_VALUE_BYTES = 1_024;
+const encoder = new TextEncoder();
+
+/** Why no name can be like this, or undefined. The coordinator checks all the rest. */
+export function faultOf({ type, value }: Name): InvalidName | undefined {
+  if (type === "" || type.length > MAX_TYPE_LENGTH || !type.isWellFormed())
+    return invalid("bucket_type", "`type` must be the name of a bucket type");
+  if (!value.isWellFormed()) return invalid("value", "`value` must be well-formed Unicode");
+  if (value.length > MAX_VALUE_BYTES || encoder.encode(value).length > MAX_VALUE_BYTES)
+    return invalid("value", `\`value\` must be at most ${MAX_VALUE_BYTES} bytes of UTF-8`);
+  return undefined;
+}
+
+const invalid = (field: string, detail: string): InvalidName => ({ kind: "invalid", field, detail });
+
+/** The names of this machine, to which a router may speak http. */
+const LOCAL = new Set(["localhost", "127.0.0.1", "[::1]"]);
+const MAX_LENGTH = 2_048;
+const BARE = /^https?:\/\/[^\s\\/?#@]+\/?$/i;
+
+/**
+ * The origin that an address names, or undefined if a router must not use the address: it is an https origin
+ * without a path, a query or credentials, or an http origin on this machine.
+ */
+export function originOf(address: string): string | undefined {
+  if (address.length > MAX_LENGTH || !BARE.test(address) || !URL.canParse(address)) return undefined;
+  const { protocol, hostname, origin } = new URL(address);
+  return protocol === "https:" || LOCAL.has(hostname) ? origin : undefined;
+}

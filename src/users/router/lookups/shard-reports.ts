@@ -1,5 +1,5 @@
 import { callHook, type RouterHooks } from "../hooks.ts";
-import type { Entry } from "./entry.ts";
+import type { Entry } from "./entries.ts";
 import { answerOf, type ReportPage, type Source } from "./source.ts";
 
 /** What one shard has reported, without gaps: the keys that were put on hold in (start, through]. */

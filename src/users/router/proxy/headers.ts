@@ -1,6 +1,45 @@
 /** The headers of forwarded requests and answers. */
-import { withoutRouterCookies } from "./cookies.ts";
-import { markRouter } from "./loops.ts";
+import { POSITION_COOKIE } from "../positions.ts";
+
+/** Marks a client that was asked to send its request again, so that it is asked only once. */
+export const REDIRECT_COOKIE = "Leasehold-Redirected";
+
+const ROUTER_COOKIES: ReadonlySet<string> = new Set([POSITION_COOKIE, REDIRECT_COOKIE]);
+
+/**
+ * Returns a `Cookie` header without the cookies of the router, which mean nothing to a cell. Null if no
+ * cookie is left.
+ */
+function withoutRouterCookies(header: string | null): string | null {
+  if (header === null) return null;
+  const others = header.split(";").filter((cookie) => !ROUTER_COOKIES.has(nameOf(cookie)));
+  return others.length === 0 ? null : others.join(";").trim();
+}
+
+/** Returns the value of a cookie, or null if there is none. */
+export function cookieOf(header: string | null, name: string): string | null {
+  const found = header?.split(";").find((cookie) => nameOf(cookie) === name);
+  return found === undefined ? null : found.slice(found.indexOf("=") + 1).trim();
+}
+
+const nameOf = (cookie: string): string => (cookie.split("=")[0] ?? "").trim();
+
+/** Tells a router from a cell, and from other proxies that use the `CDN-Loop` header (RFC 8586). */
+const TOKEN = "leasehold-router";
+
+/** How many routers may have passed a request on before: one router may stand in front of another. */
+const MAX_ROUTERS_BEFORE = 1;
+
+/** Returns whether more routers have passed a request on than may stand behind each other. */
+export function isLooping({ headers }: Request): boolean {
+  const before = headers.get("cdn-loop");
+  if (before === null) return false;
+  const routers = before.split(",").filter((entry) => entry.split(";")[0]?.trim().toLowerCase() === TOKEN);
+  return routers.length > MAX_ROUTERS_BEFORE;
+}
+
+/** Marks a request as passed on by a router, after the marks of other proxies. */
+const markRouter = (headers: Headers): void => headers.append("cdn-loop", TOKEN);
 
 /** They belong to one connection (RFC 9110, 7.6.1), so a proxy does not pass them on. */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set([

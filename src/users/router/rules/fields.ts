@@ -1,5 +1,82 @@
-import type { Findings } from "./findings.ts";
-import { MAX_ID_BYTES, MAX_LIST_ENTRIES, MAX_TEXT_LENGTH } from "./limits.ts";
+import type { RuleFinding } from "./types.ts";
+
+/** Rules in one document. */
+export const MAX_RULES = 10_000;
+
+/** Bytes of one document, as JSON in UTF-8. */
+export const MAX_DOCUMENT_BYTES = 2 * 1024 * 1024;
+
+/**
+ * UTF-16 code units of a value that a regular expression is tried on, or that becomes a name. Browsers cut
+ * cookies at 4096 bytes. A longer value matches nothing: cutting it would make another value of it.
+ */
+export const MAX_VALUE_LENGTH = 4096;
+
+/** UTF-16 code units of a regular expression, a pattern or a template. */
+const MAX_TEXT_LENGTH = 1_000;
+
+/**
+ * Bytes of a rule's id in UTF-8. A cookie can carry an id, percent-encoded in three times as many bytes, and
+ * browsers drop cookies of more than 4096 bytes.
+ */
+const MAX_ID_BYTES = 200;
+
+/** Segments of a path pattern, and labels of a host pattern. */
+export const MAX_PATTERN_SEGMENTS = 32;
+
+/** Segments of the longest candidate that a rule can make of a path. */
+export const MAX_PREFIX_DEPTH = 32;
+
+/** Conditions, transforms or claims of one rule. */
+export const MAX_STEPS = 16;
+
+/** Entries of a list such as `formats` or `notUnder`. */
+const MAX_LIST_ENTRIES = 1_000;
+
+/** Names that one rule can make of one request. Each one may cost a lookup. */
+export const MAX_CANDIDATES = 64;
+
+/** Findings in one error. More would hide the first ones. */
+const MAX_FINDINGS = 100;
+
+/** Thrown for a document that is not a valid set of rules. */
+export class RulesetError extends Error {
+  /** Every mistake, in the order of the document. */
+  readonly findings: readonly RuleFinding[];
+
+  constructor(findings: readonly RuleFinding[]) {
+    super(`invalid routing rules: ${findings.map(findingText).join("; ")}`);
+    this.name = "RulesetError";
+    this.findings = findings;
+  }
+}
+
+const findingText = ({ field, message }: RuleFinding): string => `\`${field}\` ${message}`;
+
+/** Collects the mistakes of a document, so that all of them can be corrected at once. */
+export class Findings {
+  readonly #list: RuleFinding[] = [];
+  #left = 0;
+  /** The id of the rule that is being read. */
+  rule: string | undefined;
+
+  add(field: string, message: string): void {
+    if (this.#list.length === MAX_FINDINGS) {
+      this.#left++;
+      return;
+    }
+    this.#list.push({ field, message, ...(this.rule === undefined ? {} : { rule: this.rule }) });
+  }
+
+  get isEmpty(): boolean {
+    return this.#list.length === 0;
+  }
+
+  all(): RuleFinding[] {
+    if (this.#left === 0) return this.#list;
+    return [...this.#list, { field: "rules", message: `has ${this.#left} more mistakes, not listed` }];
+  }
+}
 
 /** The path of the whole document. */
 export const DOCUMENT = "document";

@@ -1,7 +1,5 @@
-import { DOCUMENT, Fields } from "./fields.ts";
-import { Findings, RulesetError } from "./findings.ts";
-import { MAX_DOCUMENT_BYTES, MAX_RULES } from "./limits.ts";
-import { RequestParts } from "./request-parts.ts";
+import { RequestParts } from "./conditions.ts";
+import { DOCUMENT, Fields, Findings, MAX_DOCUMENT_BYTES, MAX_RULES, RulesetError } from "./fields.ts";
 import { compileRule, type Rule } from "./rule.ts";
 import type { Match, RoutedRequest, Ruleset } from "./types.ts";
 

@@ -1,8 +1,11 @@
-import type { Fields } from "./fields.ts";
-import type { Findings } from "./findings.ts";
-import { MAX_VALUE_LENGTH } from "./limits.ts";
-import { compileRegularExpression, type RegularExpression } from "./regular-expression.ts";
-import { compileTemplate, type Template, type Variables } from "./template.ts";
+import { MAX_VALUE_LENGTH, type Fields, type Findings } from "./fields.ts";
+import {
+  compileRegularExpression,
+  compileTemplate,
+  type RegularExpression,
+  type Template,
+  type Variables,
+} from "./pattern.ts";
 
 const TRANSFORM_TYPES = [
   "routable-token-payload",

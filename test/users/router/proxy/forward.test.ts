@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { gzipSync } from "node:zlib";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import type { ForwardedEvent } from "../../../../src/users/router/hooks.ts";
 import type { ProxyFailure } from "../../../../src/users/router/proxy/failure.ts";
-import type { ForwardedEvent } from "../../../../src/users/router/proxy/hooks.ts";
 import { createProxy } from "../../../../src/users/router/proxy/proxy.ts";
 import { found, prefixes, rulesOf, ScriptedRoutes, serve, startCell, stopServers } from "./fixture.ts";
 

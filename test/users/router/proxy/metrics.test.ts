@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { ProxyMetrics } from "../../../../src/users/router/metrics.ts";
 import { failureOf } from "../../../../src/users/router/proxy/failure.ts";
-import { ProxyMetrics } from "../../../../src/users/router/proxy/metrics.ts";
 
 test("the counters are in the text format of Prometheus", () => {
   const metrics = new ProxyMetrics();

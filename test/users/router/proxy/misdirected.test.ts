@@ -2,9 +2,9 @@
 import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage, type RequestListener } from "node:http";
 import { afterEach, describe, expect, test } from "vitest";
+import type { ForwardedEvent, RefusedEvent } from "../../../../src/users/router/hooks.ts";
 import type { CellAddress } from "../../../../src/users/router/lookups/routes.ts";
 import type { ProxyFailure } from "../../../../src/users/router/proxy/failure.ts";
-import type { ForwardedEvent, RefusedEvent } from "../../../../src/users/router/proxy/hooks.ts";
 import type { ProxyOptions } from "../../../../src/users/router/proxy/options.ts";
 import { compileRuleset } from "../../../../src/users/router/rules/ruleset.ts";
 import type { Ruleset } from "../../../../src/users/router/rules/types.ts";

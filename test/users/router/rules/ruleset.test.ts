@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { RulesetError } from "../../../../src/users/router/rules/findings.ts";
+import { RulesetError } from "../../../../src/users/router/rules/fields.ts";
 import { compileRuleset } from "../../../../src/users/router/rules/ruleset.ts";
 import type { Match, RuleFinding } from "../../../../src/users/router/rules/types.ts";
 
