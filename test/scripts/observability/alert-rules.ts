@@ -1,7 +1,7 @@
 /** What tests read from `deploy/observability`. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { families, type Family } from "../../../src/coordinator/capabilities/metrics/edge/families.ts";
+import { families } from "../../../src/coordinator/capabilities/families.ts";
 import { ProxyMetrics, RouterMetrics } from "../../../src/users/router/index.ts";
 
 const root = join(import.meta.dirname, "../../..");
@@ -31,7 +31,7 @@ const SUFFIXES: Readonly<Record<string, readonly string[]>> = {
 
 /** The names of all samples that a coordinator or a router can have. */
 export function sampleNames(): ReadonlySet<string> {
-  const own = Object.entries<Family>(families).map(([name, { type }]) => [name, type]);
+  const own = Object.entries(families).map(([name, { type }]) => [name, type]);
   const ofRouters = `${new ProxyMetrics().text()}${new RouterMetrics().text()}`.matchAll(
     /^# TYPE (\S+?)(?:_total)? (\S+)$/gm,
   );

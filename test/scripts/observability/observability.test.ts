@@ -7,12 +7,7 @@ import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { AGE_BUCKETS_MS, BUCKETS_MS } from "../../../src/coordinator/kernel/metrics/histogram.ts";
 import { Exposition } from "../../../src/coordinator/capabilities/metrics/edge/exposition.ts";
-import {
-  families,
-  type Family,
-  type FamilyName,
-  type HistogramName,
-} from "../../../src/coordinator/capabilities/metrics/edge/families.ts";
+import { families } from "../../../src/coordinator/capabilities/families.ts";
 import { serveFiles } from "../../hosts/standalone/served.ts";
 import { isInPath } from "../../support/setup/programs.ts";
 import { alertRules, folder, namesIn, sampleNames, textOf } from "./alert-rules.ts";
@@ -82,13 +77,13 @@ describe("each alert", () => {
 /** A sample of every family, and of every bucket. */
 function everyFamily(): Exposition {
   const exposition = new Exposition();
-  for (const [name, { type, labels }] of Object.entries<Family>(families)) {
+  for (const [name, family] of Object.entries(families)) {
+    const { type, labels } = family;
     const given = Object.fromEntries(labels.map((label) => [label, 'a "b"\\\n']));
     const isHistogram = type === "histogram" || type === "gaugehistogram";
     const bounds = type === "histogram" ? BUCKETS_MS : AGE_BUCKETS_MS;
     const counts = [...bounds.map(() => 1), 1];
-    if (isHistogram) exposition.addHistogram(name as HistogramName, given as never, { counts, sumMs: 1_500 });
-    else exposition.add(name as Exclude<FamilyName, HistogramName>, given as never, 1.5);
+    exposition.addSample(name, family, given, isHistogram ? { counts, sumMs: 1_500 } : 1.5);
   }
   return exposition;
 }

@@ -1,7 +1,7 @@
 /** A real Prometheus scrapes a running coordinator. */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { families, type Family } from "../../../src/coordinator/capabilities/metrics/edge/families.ts";
+import { families } from "../../../src/coordinator/capabilities/families.ts";
 import { Authority } from "../../hosts/grpc/certificates.ts";
 import { serveFiles, type Served } from "../../hosts/standalone/served.ts";
 import { Client } from "../../suites/conformance/client.ts";
@@ -77,7 +77,7 @@ describe.skipIf(!isInPath("prometheus"))("Prometheus", () => {
   });
 
   test("reads every family, with its type", async () => {
-    for (const [name, { type }] of Object.entries<Family>(families))
+    for (const [name, { type }] of Object.entries(families))
       expect([name, await prometheus.typeOf(name)]).toEqual([name, type]);
   });
 

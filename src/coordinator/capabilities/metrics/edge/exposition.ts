@@ -1,5 +1,7 @@
 import { AGE_BUCKETS_MS, BUCKETS_MS, type Durations } from "../../../kernel/metrics/histogram.ts";
-import { families, type Family, type FamilyName, type HistogramName, type LabelsOf } from "./families.ts";
+import type { Limits } from "../../../../common/limits.ts";
+import { families } from "../../families.ts";
+import type { Family, Sources } from "./family.ts";
 
 /** The media types, to which the server adds the charset. */
 export const OPEN_METRICS = "application/openmetrics-text; version=1.0.0";
@@ -29,80 +31,90 @@ const prometheusFamilies: Readonly<
 
 /** Collects samples, and writes them family by family. */
 export class Exposition {
-  readonly #samples = new Map<FamilyName, string[]>();
+  readonly #samples = new Map<string, string[]>();
 
-  add<Name extends Exclude<FamilyName, HistogramName>>(
-    name: Name,
-    labels: LabelsOf<Name>,
-    value: number,
-  ): void {
-    this.#linesOf(name).push(`${sampleName(name)}${labelText(labels)} ${value}`);
-  }
-
-  /** Each bucket counts all durations up to its bound. A histogram that is a gauge has ages. */
-  addHistogram<Name extends HistogramName>(
-    name: Name,
-    labels: LabelsOf<Name>,
-    { counts, sumMs }: Durations,
-  ): void {
-    const lines = this.#linesOf(name);
-    const isGauge = families[name].type === "gaugehistogram";
-    const bounds = isGauge ? AGE_BUCKETS_MS : BUCKETS_MS;
-    const g = isGauge ? "g" : "";
-    let count = 0;
-    for (const [index, inBucket] of counts.entries()) {
-      count += inBucket;
-      const bound = bounds[index];
-      const le = bound === undefined ? "+Inf" : boundText(bound / 1_000);
-      lines.push(`${name}_bucket${labelText({ ...labels, le })} ${count}`);
+  /** Adds the samples of all families of a source. `own` is the value of the label that they all have. */
+  add<Name extends keyof Sources>(name: Name, source: Sources[Name], limits: Limits, own = ""): void {
+    for (const [family, { label, read, ...declared }] of Object.entries(families)) {
+      if (declared.source !== name) continue;
+      const value = read(source as never, limits);
+      if (value === null || value === undefined) continue;
+      const shared = label === undefined ? {} : { [label]: own };
+      const samples = isList(value) ? value : ([[{}, value]] as const);
+      for (const [labels, each] of samples) this.addSample(family, declared, { ...shared, ...labels }, each);
     }
-    lines.push(
-      `${name}_${g}sum${labelText(labels)} ${sumMs / 1_000}`,
-      `${name}_${g}count${labelText(labels)} ${count}`,
-    );
   }
 
-  #linesOf(name: FamilyName): string[] {
+  addSample(
+    name: string,
+    { type, labels: declared }: Pick<Family, "type" | "labels">,
+    given: Readonly<Record<string, string>>,
+    value: number | Durations,
+  ): void {
+    const labels = Object.fromEntries(declared.map((label) => [label, given[label] ?? ""]));
     const lines = this.#samples.get(name) ?? [];
     this.#samples.set(name, lines);
-    return lines;
+    if (typeof value === "number") lines.push(`${sampleName(name, type)}${labelText(labels)} ${value}`);
+    else lines.push(...histogramLines(name, type === "gaugehistogram", labels, value));
   }
 
   openMetrics(): string {
-    return `${this.#text((name, samples) => [...headOf(name), ...samples])}# EOF\n`;
+    return `${this.#text((name, family, samples) => [...headOf(name, family), ...samples])}# EOF\n`;
   }
 
   /** https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format */
   prometheusText(): string {
-    return this.#text((name, samples) => {
-      const { type, help }: Family = families[name];
-      return prometheusFamilies[type].flatMap(([end, textType, of]) => [
+    return this.#text((name, { type, help }, samples) =>
+      prometheusFamilies[type].flatMap(([end, textType, of]) => [
         `# HELP ${name}${end} ${escapedHelp(help)}`,
         `# TYPE ${name}${end} ${textType}`,
         ...(of === undefined ? samples : samples.filter((sample) => sample.startsWith(name + of))),
-      ]);
-    });
+      ]),
+    );
   }
 
-  #text(linesOf: (name: FamilyName, samples: readonly string[]) => string[]): string {
-    return (Object.keys(families) as FamilyName[])
-      .flatMap((name) => {
+  #text(linesOf: (name: string, family: Family, samples: readonly string[]) => string[]): string {
+    return Object.entries(families)
+      .flatMap(([name, family]) => {
         const samples = this.#samples.get(name);
-        return samples === undefined ? [] : linesOf(name, samples);
+        return samples === undefined ? [] : linesOf(name, family, samples);
       })
       .map((line) => `${line}\n`)
       .join("");
   }
 }
 
-function sampleName(name: FamilyName): string {
-  const { type }: Family = families[name];
+const isList = <T>(value: number | Durations | readonly T[]): value is readonly T[] => Array.isArray(value);
+
+/** Each bucket counts all durations up to its bound. A histogram that is a gauge has ages. */
+function histogramLines(
+  name: string,
+  isGauge: boolean,
+  labels: Readonly<Record<string, string>>,
+  { counts, sumMs }: Durations,
+): string[] {
+  const bounds = isGauge ? AGE_BUCKETS_MS : BUCKETS_MS;
+  const g = isGauge ? "g" : "";
+  let count = 0;
+  const buckets = counts.map((inBucket, index) => {
+    count += inBucket;
+    const bound = bounds[index];
+    const le = bound === undefined ? "+Inf" : boundText(bound / 1_000);
+    return `${name}_bucket${labelText({ ...labels, le })} ${count}`;
+  });
+  return [
+    ...buckets,
+    `${name}_${g}sum${labelText(labels)} ${sumMs / 1_000}`,
+    `${name}_${g}count${labelText(labels)} ${count}`,
+  ];
+}
+
+function sampleName(name: string, type: Family["type"]): string {
   if (type === "gauge") return name;
   return `${name}_${type === "counter" ? "total" : "info"}`;
 }
 
-function headOf(name: FamilyName): string[] {
-  const { type, help }: Family = families[name];
+function headOf(name: string, { type, help }: Family): string[] {
   const unit = UNITS.find((each) => name.endsWith(`_${each}`));
   return [
     `# TYPE ${name} ${type}`,

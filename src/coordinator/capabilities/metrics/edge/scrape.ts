@@ -3,8 +3,7 @@ import type { Envelope } from "../../../kernel/messages.ts";
 import { ok, type Result } from "../../../kernel/refusal.ts";
 import type { Env } from "../../../env.ts";
 import type { Objects } from "../../../objects/objects.ts";
-import type { Growth } from "../../growth/messages.ts";
-import { askProgress } from "../../growth/edge/cron.ts";
+import { readGrowth } from "../../growth/edge/metrics.ts";
 import { projectionMetrics } from "./cron.ts";
 import type { WaitUntil, WallClock } from "../../../runtime.ts";
 import { askParts, type AskedPart } from "../../../isolate/ask-parts.ts";
@@ -12,8 +11,7 @@ import type { DirectoryCopy } from "../../../isolate/directory-copy.ts";
 import { readTimeoutMs } from "../../../isolate/reach.ts";
 import { RecentAnswer } from "../../../isolate/recent-answer.ts";
 import { Exposition } from "./exposition.ts";
-import { addDirectory, addGrowth, addLedger, addProjection, addShard } from "./samples.ts";
-import { VERSION } from "../../../api/version.ts";
+import type { Sources } from "./family.ts";
 
 /** The parts of a deployment that a scrape needs. */
 export interface ScrapedDeployment {
@@ -61,86 +59,69 @@ export class Scrape {
   }
 
   async #scrape(waitUntil: WaitUntil, isFirst = true): Promise<Result<Exposition>> {
-    const { config, directory } = this.#deployment;
+    const { config, directory, objects } = this.#deployment;
+    const { limits } = config;
     // The isolate's copy is good enough, and it is there if the directory does not answer.
     const view = await directory.view(waitUntil);
     if (!view.ok) return view;
+    const { shards } = this.#deployment;
     const { placement } = this.#deployment.envelope;
     const cells = [...view.value.cells.keys()];
-    const scraped = cells.slice(0, config.limits.metricsCells);
+    const scraped = cells.slice(0, limits.metricsCells);
     const exposition = new Exposition();
-    exposition.add("leasehold_build", { version: VERSION, placement }, 1);
-    const { growth } = view.value;
-    exposition.add("leasehold_shards", {}, this.#deployment.shards);
-    if (growth !== null) exposition.add("leasehold_growth", { phase: growth.phase }, growth.to);
-    exposition.add("leasehold_cells", {}, cells.length);
-    exposition.add("leasehold_cells_left_out", {}, cells.length - scraped.length);
-    for (const { name: authority, expiresAtMs } of view.value.identities.authorities)
-      exposition.add("leasehold_authority_expiry_timestamp_seconds", { authority }, expiresAtMs / 1_000);
+    const cellsLeftOut = cells.length - scraped.length;
+    exposition.add("deployment", { placement, shards, cellsLeftOut, view: view.value }, limits);
     // Before the first cell is registered, no shard answers (P2).
-    const shards = view.value.isPlaced ? this.#shards() : [];
-    const sources = growth === null ? [] : this.#sources(growth);
-    const parts = [this.#directory(), this.#d1(), ...shards, ...this.#ledgers(scraped)];
-    const answers = await askParts(parts, config.limits);
+    const asked = view.value.isPlaced ? this.#shards() : [];
+    const parts = [this.#directory(), this.#d1(), ...asked, ...this.#ledgers(scraped)];
+    const answers = await askParts(parts, limits);
     // The parts have refused a placement that is no longer in force, and have told the new one.
-    if (isFirst && this.#deployment.envelope.placement !== placement) return this.#scrape(waitUntil, false);
+    const { envelope } = this.#deployment;
+    if (isFirst && envelope.placement !== placement) return this.#scrape(waitUntil, false);
     for (const [index, { part }] of parts.entries()) {
       const answer = answers[index];
-      exposition.add("leasehold_up", { part }, Number(answer?.ok === true));
+      exposition.add("answered", answer?.ok === true, limits, part);
       if (answer?.ok === true) answer.value(exposition);
     }
-    for (const each of await askParts(sources, config.limits)) if (each.ok) each.value(exposition);
+    exposition.add("growth", await readGrowth({ objects, envelope, limits }, view.value.growth), limits);
     return ok(exposition);
   }
 
   #d1(): ScrapedPart {
-    const { env, clock } = this.#deployment;
-    return scrapedPart("d1", () => this.#projection(env, clock.now()), addProjection);
+    const { env, clock, config } = this.#deployment;
+    const read = () => this.#projection(env, clock.now());
+    return scrapedPart("d1", read, (to, metrics) => to.add("d1", metrics, config.limits));
   }
 
   #directory(): ScrapedPart {
     const { objects, envelope } = this.#deployment;
-    const part = "directory";
-    return scrapedPart(
-      part,
-      () => objects.directory().metrics(envelope),
-      (to, metrics) => addDirectory(to, part, metrics),
-    );
+    return this.#object("directory", "directory", () => objects.directory().metrics(envelope));
   }
 
   #shards(): ScrapedPart[] {
-    const { objects, envelope, config, shards } = this.#deployment;
-    return Array.from({ length: shards }, (_, shard) => {
-      const part = `shard-${shard}`;
-      return scrapedPart(
-        part,
-        () => objects.shard(shard).metrics(envelope),
-        (to, metrics) => addShard(to, part, String(shard), metrics, config.limits),
-      );
-    });
-  }
-
-  /** The shards that give names away. Whether they answer is said by their own metrics. */
-  #sources({ from }: Growth): ScrapedPart[] {
-    const { objects, envelope } = this.#deployment;
-    return Array.from({ length: from }, (_, shard) =>
-      scrapedPart(
-        `shard-${shard}`,
-        () => askProgress(objects, envelope, shard),
-        (to, progress) => addGrowth(to, String(shard), progress),
-      ),
+    const { objects, envelope, shards } = this.#deployment;
+    return Array.from({ length: shards }, (_, shard) =>
+      this.#object(`shard-${shard}`, "shard", () => objects.shard(shard).metrics(envelope), String(shard)),
     );
   }
 
   #ledgers(cells: readonly string[]): ScrapedPart[] {
-    const { objects, envelope, config } = this.#deployment;
-    return cells.map((cell) => {
-      const part = `ledger-${cell}`;
-      return scrapedPart(
-        part,
-        () => objects.ledger(cell).metrics(envelope),
-        (to, metrics) => addLedger(to, part, cell, metrics, config.limits),
-      );
+    const { objects, envelope } = this.#deployment;
+    return cells.map((cell) =>
+      this.#object(`ledger-${cell}`, "ledger", () => objects.ledger(cell).metrics(envelope), cell),
+    );
+  }
+
+  #object<Name extends "directory" | "shard" | "ledger">(
+    part: string,
+    source: Name,
+    ask: () => Promise<Result<Sources[Name]>>,
+    own?: string,
+  ): ScrapedPart {
+    const { limits } = this.#deployment.config;
+    return scrapedPart(part, ask, (to, metrics) => {
+      to.add("part", metrics, limits, part);
+      to.add(source, metrics, limits, own);
     });
   }
 }

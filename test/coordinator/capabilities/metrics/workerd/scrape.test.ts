@@ -9,7 +9,7 @@ import type {
 } from "../../../../../src/coordinator/kernel/metrics/messages.ts";
 import { ok, refused, type Result } from "../../../../../src/coordinator/kernel/refusal.ts";
 import { Scrape } from "../../../../../src/coordinator/capabilities/metrics/edge/scrape.ts";
-import type { ProjectionMetrics } from "../../../../../src/coordinator/capabilities/metrics/edge/cron.ts";
+import type { ProjectionMetrics } from "../../../../../src/coordinator/capabilities/metrics/edge/family.ts";
 import type { Growth } from "../../../../../src/coordinator/capabilities/growth/messages.ts";
 import type { GrowthProgress } from "../../../../../src/coordinator/capabilities/growth/messages.ts";
 import type { Objects } from "../../../../../src/coordinator/objects/objects.ts";
