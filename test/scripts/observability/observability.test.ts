@@ -58,20 +58,6 @@ describe("each alert", () => {
         "Do",
       ]);
   });
-
-  test("links only to sections that exist", () => {
-    const links = textOf("docs/operating/alerts.md").matchAll(/\]\((\w+\.md)?#([\w-]+)\)/g);
-    for (const [, file = "alerts.md", anchor] of links) {
-      const headings = textOf(`docs/operating/${file}`).matchAll(/^#+ (.+)$/gm);
-      const anchors = [...headings].map(([, heading = ""]) =>
-        heading
-          .toLowerCase()
-          .replaceAll(/[^\w\- ]/g, "")
-          .replaceAll(" ", "-"),
-      );
-      expect(anchors, file).toContain(anchor);
-    }
-  });
 });
 
 /** A sample of every family, and of every bucket. */
