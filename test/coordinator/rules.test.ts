@@ -1,14 +1,21 @@
-/** Checks that the protocol reference and the test titles have the same rules. */
+/** Checks that the pages of rules and the test titles have the same rules. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
 import { auditActions } from "../../src/coordinator/capabilities/audit/audit.ts";
+import * as kinds from "../../src/coordinator/capabilities/index.ts";
 import { invariants } from "../rigs/sim/violation.ts";
+import { kernelPage, otherPages, ruleOf, rules, textOf } from "../support/rules.ts";
 
 const root = join(import.meta.dirname, "../..");
-const reference = readFileSync(join(root, "docs/reference/protocol.md"), "utf8");
-const rules = new Set([...reference.matchAll(/^- \*\*([A-Z]\d+)\*\*/gm)].map(([, rule = ""]) => rule));
+const reference = textOf(kernelPage);
+
+/** The numbers in a text such as `H4, H6 to H9`. */
+const numbersIn = (text: string): string[] =>
+  [...text.matchAll(/\b([A-Z])(\d+)(?: to \1(\d+))?/g)].flatMap(([, letter = "", first = "", last = first]) =>
+    Array.from({ length: Number(last) - Number(first) + 1 }, (_, n) => `${letter}${Number(first) + n}`),
+  );
 
 /** The rules with a test that runs at every change. */
 function provenRules(): Map<string, string> {
@@ -27,10 +34,34 @@ function provenRules(): Map<string, string> {
   return proven;
 }
 
-test("every rule of the protocol reference has a test", () => {
-  expect(rules.size).toBeGreaterThan(25);
+test("every rule has a test", () => {
+  expect(rules.length).toBeGreaterThan(25);
   const proven = provenRules();
-  expect([...rules].filter((rule) => !proven.has(rule))).toEqual([]);
+  expect(rules.filter(({ number }) => !proven.has(number))).toEqual([]);
+});
+
+test("no number stands twice, on one page or on two", () => {
+  expect(rules.filter((rule) => ruleOf.get(rule.number) !== rule)).toEqual([]);
+});
+
+test("the table of the protocol reference has every other page, with its rules", () => {
+  const rows = reference.matchAll(/^\| (\[.+?\]) +\| ([^|]+?) +\|/gm);
+  const listed = [...rows].map(([, title = "", numbers = ""]) => {
+    const [, link = ""] = reference.split(`\n${title}: `);
+    const page = join("docs/reference", link.split("\n", 1)[0] ?? "");
+    return { page, numbers: numbersIn(numbers) };
+  });
+  const written = otherPages.map((page) => ({
+    page,
+    numbers: rules.filter((rule) => rule.page === page).map(({ number }) => number),
+  }));
+  expect(listed.toSorted((a, b) => (a.page < b.page ? -1 : 1))).toEqual(written);
+});
+
+test("every capability of objects has a page of rules, except those that need none", () => {
+  const pageOf = (name: string): string => `src/coordinator/capabilities/${name}/rules.md`;
+  const names = kinds.capabilities.map(({ name }) => name);
+  expect(names.filter((name) => !otherPages.includes(pageOf(name))).toSorted()).toEqual(["stale", "upgrade"]);
 });
 
 test("the page about testing names rules, invariants, files and commands that exist", () => {
@@ -39,26 +70,25 @@ test("the page about testing names rules, invariants, files and commands that ex
   const [, promises = ""] = /^## Which suite attacks.*?$(.*?)^## /ms.exec(page) ?? [];
   const numbers = [...promises.matchAll(/\b(?!D1\b)[A-Z]\d+\b/g)].map(([number]) => number);
   expect(numbers.length).toBeGreaterThan(30);
-  expect(numbers.filter((number) => !rules.has(number) && !(number in invariants))).toEqual([]);
+  expect(numbers.filter((number) => !ruleOf.has(number) && !(number in invariants))).toEqual([]);
   const paths = named(/`((?:test|src)\/[\w./-]+)`/g);
   expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
   expect(Object.keys(manifest.scripts)).toEqual(expect.arrayContaining(named(/\bnpm run ([\w:-]+)/g)));
 });
 
 test("[O1] the rule lists every action of the audit", () => {
-  const [, rule = ""] = /^- \*\*O1\*\*(.*?)^- \*\*O2\*\*/ms.exec(reference) ?? [];
-  const listed = [...rule.matchAll(/`([a-z]+_[a-z]+)`/g)].map(([, action]) => action);
+  const { text = "" } = ruleOf.get("O1") ?? {};
+  const listed = [...text.matchAll(/`([a-z]+_[a-z]+)`/g)].map(([, action]) => action);
   expect(listed.toSorted()).toEqual([...auditActions].toSorted());
 });
 
 test("no number of a withdrawn rule is used again, and no other number is missing", () => {
   const [, section = ""] = /^## Withdrawn rules$(.*)/ms.exec(reference) ?? [];
-  const withdrawn = [...section.matchAll(/^- ([A-Z])(\d+)(?: to \1(\d+))? /gm)].flatMap(
-    ([, letter = "", first = "", last = first]) =>
-      Array.from({ length: Number(last) - Number(first) + 1 }, (_, n) => `${letter}${Number(first) + n}`),
+  const withdrawn = [...section.matchAll(/^- ([A-Z]\d+(?: to [A-Z]\d+)?) /gm)].flatMap(([, text = ""]) =>
+    numbersIn(text),
   );
   expect(withdrawn).toContain("J4");
-  const numbers = [...rules, ...withdrawn];
+  const numbers = [...ruleOf.keys(), ...withdrawn];
   const byLetter = Map.groupBy(numbers, (number) => number.charAt(0));
   const expected = [...byLetter].flatMap(([letter, { length }]) =>
     Array.from({ length }, (_, n) => `${letter}${n + 1}`),
@@ -66,6 +96,6 @@ test("no number of a withdrawn rule is used again, and no other number is missin
   expect(numbers.toSorted()).toEqual(expected.toSorted());
 });
 
-test("every rule that a test names is in the protocol reference", () => {
-  expect([...provenRules()].filter(([rule]) => !rules.has(rule))).toEqual([]);
+test("every rule that a test names exists", () => {
+  expect([...provenRules()].filter(([rule]) => !ruleOf.has(rule))).toEqual([]);
 });

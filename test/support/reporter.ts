@@ -5,6 +5,7 @@ import {
   type TestModuleState,
   type TestSuite,
 } from "vitest/node";
+import { ruleOf } from "./rules.ts";
 
 type Entity = TestCase | TestSuite | TestModule;
 
@@ -57,10 +58,10 @@ function failuresIn(module: TestModule): Entity[] {
 
 function describeFailure(failed: Entity): string {
   const { module, name } = placeOf(failed);
-  const rules = name.match(/(?<=\[)[A-Z]\d+(?=\])/g) ?? [];
+  const numbers = name.match(/(?<=\[)[A-Z]\d+(?=\])/g) ?? [];
   return [
     `FAILED ${[module.relativeModuleId, name].filter(Boolean).join(" > ")}`,
-    ...(rules.length === 0 ? [] : [`  rule:  ${rules.join(", ")} of docs/reference/protocol.md`]),
+    ...numbers.map((number) => `  rule:  ${number} of ${ruleOf.get(number)?.page}`),
     `  again: ${commandFor(failed)}`,
   ].join("\n");
 }

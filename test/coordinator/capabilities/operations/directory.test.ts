@@ -1,5 +1,4 @@
 /** Tests of the operations that the directory knows to run (A5 to A7). */
-import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import {
   blockedBy,
@@ -14,6 +13,7 @@ import { no } from "../../../support/calls.ts";
 import { Cluster } from "../../../support/cluster.ts";
 import { saveDirectory } from "../../../support/go-back.ts";
 import { operator } from "../../../support/ops.ts";
+import { ruleOf, textOf } from "../../../support/rules.ts";
 
 const valueOf = <T>(reply: Result<T>): T => {
   if (!reply.ok) throw new Error(reply.refusal.detail);
@@ -81,9 +81,9 @@ const RUNNING = no("FAILED_PRECONDITION", { reason: "OPERATION_RUNNING" });
 const startOf = (client: Client, kind: OperationKind, id?: string): Promise<Result<unknown>> =>
   kind === "growth" ? client.grow() : client.begin(kind, id);
 
-test("[A5] the table of the protocol says what the code does", () => {
-  const page = readFileSync("docs/reference/protocol.md", "utf8");
-  const rows = [...page.matchAll(/^\| (\w+) +\| (\w+) +\| (refused|allowed) +\|/gm)];
+test("[A5] the table beside the rule says what the code does", () => {
+  const page = ruleOf.get("A5")?.page ?? "";
+  const rows = [...textOf(page).matchAll(/^\| (\w+) +\| (\w+) +\| (refused|allowed) +\|/gm)];
   const pairs = rows.map(([, starts, runs, verdict]) => `${starts} ${runs} ${verdict}`);
   const expected = operationKinds.flatMap((starts) =>
     operationKinds.map(
