@@ -1,11 +1,11 @@
 /** Tests that each method of the objects checks what its level says, whatever else its message has. */
 import { describe, expect, test } from "vitest";
-import * as kinds from "../../../src/coordinator/capabilities/index.ts";
-import type { Result } from "../../../src/coordinator/kernel/refusal.ts";
-import type { Envelope } from "../../../src/coordinator/kernel/messages.ts";
-import { method, type MethodList } from "../../../src/coordinator/kernel/method.ts";
-import { Cluster } from "../../support/cluster.ts";
-import { callerOf, keyOf } from "../../support/ops.ts";
+import * as kinds from "../../src/coordinator/capabilities/index.ts";
+import type { Result } from "../../src/coordinator/kernel/refusal.ts";
+import type { Envelope } from "../../src/coordinator/kernel/messages.ts";
+import { method, type MethodList } from "../../src/coordinator/kernel/method.ts";
+import { Cluster } from "../support/cluster.ts";
+import { callerOf, keyOf } from "../support/ops.ts";
 
 type Calls = Readonly<Record<string, (message: Envelope) => Promise<Result<unknown>>>>;
 

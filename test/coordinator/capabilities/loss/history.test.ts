@@ -1,17 +1,17 @@
 /** Tests of parts whose storage goes back to an earlier state (H1 to H5, L7). */
-import { HOLDS } from "../../support/holds.ts";
+import { HOLDS } from "../../../support/holds.ts";
 import { describe, expect, test } from "vitest";
 import type {
   CellStatus,
   Exchange,
   HistoryPoint,
   Question,
-} from "../../../src/coordinator/kernel/messages.ts";
-import { ok } from "../../../src/coordinator/kernel/refusal.ts";
-import { no } from "../../support/calls.ts";
-import { Cluster } from "../../support/cluster.ts";
-import { begin, decide, LOST, own, saveLedger, saveShard } from "../../support/go-back.ts";
-import { beginRequest, decideRequest, exchangeOf, keyOf, operator, opsOf } from "../../support/ops.ts";
+} from "../../../../src/coordinator/kernel/messages.ts";
+import { ok } from "../../../../src/coordinator/kernel/refusal.ts";
+import { no } from "../../../support/calls.ts";
+import { Cluster } from "../../../support/cluster.ts";
+import { begin, decide, LOST, own, saveLedger, saveShard } from "../../../support/go-back.ts";
+import { beginRequest, decideRequest, exchangeOf, keyOf, operator, opsOf } from "../../../support/ops.ts";
 
 async function statusOf(c: Cluster): Promise<CellStatus> {
   const status = await c.clock.runUntil(c.ledger("1").object.status(c.envelope));
