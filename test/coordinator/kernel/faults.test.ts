@@ -7,7 +7,7 @@ import type { Decision, Exchange, Inquiry, Prepare } from "../../../src/coordina
 import { shardOf, shardsOf } from "../../../src/coordinator/kernel/placement.ts";
 import { begin, decide, grantedLeases, isDecision, isPrepare, no, ok } from "../../support/calls.ts";
 import { Cluster } from "../../support/cluster.ts";
-import { beginRequest, exchangeOf, keyOf } from "../../support/ops.ts";
+import { beginRequest, keyOf } from "../../support/ops.ts";
 import { bucketType } from "../../support/types.ts";
 
 function lastPrepare(c: Cluster): Prepare {
@@ -497,22 +497,20 @@ test("[B4] [C2] a decision touches only holds of its own cell, lease, attempt an
     { counter: counter + 1 },
     { epoch: 2 },
   ];
-  const { point = null } = c.ledger("1").object.told();
+  const last = c.messages("exchange").at(-1)?.message as Exchange;
   for (const difference of wrong) {
     for (const outcome of ["COMMITTED", "ROLLED_BACK"] as const) {
       await c.clock.runUntil(
-        c
-          .shard(0)
-          .object.exchange(
-            exchangeOf(c.envelope, "1", { point, decisions: [{ ...right, ...difference, outcome }] }),
-          ),
+        c.shard(0).object.exchange({
+          ...last,
+          decisions: [{ ...right, ...difference, outcome }],
+          prepares: [],
+        }),
       );
     }
   }
   expect([c.holds().length, c.claims().length]).toEqual([1, 0]);
-  await c.clock.runUntil(
-    c.shard(0).object.exchange(exchangeOf(c.envelope, "1", { point, decisions: [right] })),
-  );
+  await c.clock.runUntil(c.shard(0).object.exchange({ ...last, decisions: [right], prepares: [] }));
   expect([c.holds().length, c.claims().length]).toEqual([0, 1]);
 });
 

@@ -36,6 +36,21 @@ declare module "../../kernel/messages.ts" {
   }
 }
 
+declare module "../../kernel/directory/messages.ts" {
+  /** With the last page, the loss is accepted (H8). */
+  interface RestoreDirectory {
+    /** If true, nothing is changed. */
+    dryRun: boolean;
+    /** Present if the operator knows of a loss that the directory has not noticed (H4). */
+    declared?: DeclaredLoss;
+    /** True if a shard has confirmed the placement of this message, so that it may be restored (P1). */
+    isPlacementConfirmed: boolean;
+  }
+  interface DirectoryReconciliation {
+    status: PartStatus;
+  }
+}
+
 declare module "../../kernel/ledger/store.ts" {
   interface Applied {
     /** The newest point of each shard that this ledger had seen: incarnation and position, by shard. */

@@ -99,11 +99,9 @@ export class Transfers {
     const isChecked = switchBackOf === undefined || isRunning;
     const over = isChecked ? undefined : this.#switchBackRefusal(request, switchBackOf);
     if (over !== undefined) return { ok: false, refusal: over };
-    const { placement, seen, shards, traces, caller, requestId } = request;
+    const { placement, traces, caller, requestId } = request;
     return ok({
       placement,
-      ...(seen === undefined ? {} : { seen }),
-      ...(shards === undefined ? {} : { shards }),
       ...(traces === undefined ? {} : { traces }),
       caller,
       requestId,

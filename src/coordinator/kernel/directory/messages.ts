@@ -1,6 +1,5 @@
 import type { OperatorCall } from "../messages.ts";
 import type { Envelope, HistoryPoint } from "../messages.ts";
-import type { DeclaredLoss, PartStatus } from "../../capabilities/loss/messages.ts";
 import type { Placement } from "../placement.ts";
 
 // What the directory stores, and the messages to it.
@@ -36,22 +35,15 @@ export interface Snapshot {
   cells: Cell[];
 }
 
-/** A page of copies of the directory's rows, for a directory that has lost the rows themselves (H8). */
+/** A page of copies of the directory's rows, if it has lost the rows themselves. Capabilities add theirs. */
 export interface RestoreDirectory extends OperatorCall {
   cells: Cell[];
-  /** True for the last page. With it, the loss is accepted. */
+  /** True for the last page. */
   isLast: boolean;
-  /** If true, nothing is changed. */
-  dryRun: boolean;
-  /** Present if the operator knows of a loss that the directory has not noticed (H4). */
-  declared?: DeclaredLoss;
-  /** True if a shard has confirmed the placement of this message, so that it may be restored (P1). */
-  isPlacementConfirmed: boolean;
 }
 
-/** What one page has restored, or would restore. */
+/** What was restored, or would be. Capabilities add fields. */
 export interface DirectoryReconciliation {
-  status: PartStatus;
   /** The cells that were missing, or older than their copies. */
   cells: string[];
 }

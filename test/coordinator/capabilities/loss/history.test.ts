@@ -52,6 +52,16 @@ describe("a shard that went back in time", () => {
     expect(c.claims()).toHaveLength(1);
   });
 
+  test("[H4] says so in its metrics", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await begin(c, "1", c.uuid(), ["a"]);
+    const metrics = () => c.clock.runUntil(c.shard(0).object.metrics(c.envelope));
+    expect(await metrics()).toMatchObject({ value: { state: "complete" } });
+    const seen = { incarnation: 2 ** 40, position: 1 };
+    await c.clock.runUntil(c.shard(0).object.ping({ ...c.envelope, seen }));
+    expect(await metrics()).toMatchObject({ value: { state: "lost" } });
+  });
+
   test("[H3] is noticed by a ledger that was restarted after its grant", async () => {
     const c = await Cluster.start({ shards: 1 });
     await own(c, "1", "early");

@@ -1,8 +1,17 @@
 /** Tests of a ledger's answers about one execution. Every part of an execution's identity matters (B8). */
 import { expect, test } from "vitest";
-import type { Exchange, Question } from "../../../../src/coordinator/kernel/messages.ts";
+import type { Exchange, Prepare, Question } from "../../../../src/coordinator/kernel/messages.ts";
 import { Cluster } from "../../../support/cluster.ts";
 import { beginRequest, decideRequest } from "../../../support/ops.ts";
+
+function lastPrepare(c: Cluster): Prepare {
+  const prepare = c
+    .messages("exchange")
+    .flatMap((call) => (call.message as Exchange).prepares)
+    .at(-1);
+  if (prepare === undefined) throw new Error("no prepare was sent");
+  return prepare;
+}
 
 /** A granted lease of the ledger's second instance, on the only shard. */
 async function granted(): Promise<{
@@ -14,15 +23,11 @@ async function granted(): Promise<{
 }> {
   const c = await Cluster.start({ shards: 1 });
   await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["warm-up"])));
-  const earlier = c.ledger("1").object.told().point?.incarnation ?? 0;
+  const earlier = lastPrepare(c).incarnation;
   c.ledger("1").restart();
   const lease = c.uuid();
   await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["ada"])));
-  const prepare = c
-    .messages("exchange")
-    .flatMap((call) => (call.message as Exchange).prepares)
-    .at(-1);
-  if (prepare === undefined) throw new Error("no prepare was sent");
+  const prepare = lastPrepare(c);
   const question: Question = { lease, incarnation: prepare.incarnation, counter: prepare.counter, epoch: 2 };
   const ask = async (shard: number, asked: Question): Promise<unknown> => {
     const answer = await c.clock.runUntil(
@@ -74,11 +79,7 @@ test("[B8] [B7] a running attempt is `running`, and no other attempt is", async 
   c.fate = (call) => (call.method === "exchange" ? "lose_answer" : "deliver");
   const running = c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["bob"]));
   await c.clock.pass(50);
-  const prepare = c
-    .messages("exchange")
-    .flatMap((call) => (call.message as Exchange).prepares)
-    .at(-1);
-  if (prepare === undefined) throw new Error("no prepare was sent");
+  const prepare = lastPrepare(c);
   const question: Question = { lease, incarnation: prepare.incarnation, counter: prepare.counter, epoch: 3 };
   const askNow = async (asked: Question): Promise<unknown> =>
     (await Promise.all([ask(0, asked), c.clock.pass(0)]))[0];

@@ -131,12 +131,13 @@ test("[B8] an unanswered inquiry is repeated after its pause, and the sweep hand
 
 /** Returns the incarnation of cell 1's ledger, which begins a lease and rolls it back if it has none. */
 async function incarnationOf(c: Cluster): Promise<number> {
-  const { object } = c.ledger("1");
-  if (object.told().point === undefined) {
+  const { database, object } = c.ledger("1");
+  const read = database.prepare("SELECT max(incarnation) AS newest FROM incarnation");
+  if (read.get()?.["newest"] === null) {
     const lease = await begin(c, ["warm-up"]);
     await c.clock.runUntil(object.decide(decideRequest(c.envelope, lease, "ROLLED_BACK")));
   }
-  return object.told().point?.incarnation ?? 0;
+  return Number(read.get()?.["newest"]);
 }
 
 /** Makes holds that no lease of cell 1 owns, named `prefix-0` and so on. */
