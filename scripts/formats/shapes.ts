@@ -25,7 +25,7 @@ import type {
 } from "../../src/coordinator/capabilities/growth/target.ts";
 import type { StoredEnd, StoredEntry } from "../../src/coordinator/kernel/shard/hold-entries.ts";
 import type { StoredExecution } from "../../src/coordinator/capabilities/feed/logged-changes.ts";
-import type { StoredPoints } from "../../src/coordinator/kernel/shard/shard-log.ts";
+import type { StoredPoints } from "../../src/coordinator/kernel/shard/sightings.ts";
 import type { SeenContradictions } from "../../src/coordinator/capabilities/status/messages.ts";
 import type { StoredStatus } from "../../src/coordinator/capabilities/status/status.ts";
 import type { DoneSteps, StoredTables } from "../../src/coordinator/kernel/tables.ts";

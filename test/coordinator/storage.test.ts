@@ -449,17 +449,23 @@ const proofs: Record<string, Proof> = {
     "test/coordinator/capabilities/feed/changes.test.ts",
     "[F4] drops the oldest changes when all are too large, and keeps the reports of routers",
   ),
-  "ShardLog.#ledgers": "after work",
-  "ShardLog.#cells": async () => {
+  "ShardLog.#ledgers": async () => {
+    const c = await busyCluster();
+    c.shard(0).restart();
+    return [sizeOf(privatePath(c.shard(0).object, "#part.log") as object, "#ledgers"), 0];
+  },
+  "LedgerPoints.#ledgers": "after work",
+  "LedgerPoints.#cells": async () => {
     const c = await start();
     const shard = c.shard(0);
     const log = privatePath(shard.object, "#part.log") as { jumpTo(position: number): void; append(): void };
     shard.sql.transaction(["exchange"], () => {
       for (let n = 0; n < 16_500; n += 1) log.append();
     });
-    return [sizeOf(log, "#cells"), 16_384];
+    const points = privatePath(shard.object, "#part.capabilities.loss.points") as object;
+    return [sizeOf(points, "#cells"), 16_384];
   },
-  "ShardLog.#noted": "after work",
+  "LedgerPoints.#noted": "after work",
   "OpenStreams.#streams": at(
     "test/coordinator/capabilities/feed/workerd/changes.test.ts",
     "[M6] a limited number of streams is open, and one that was left without a word makes room",
@@ -965,7 +971,7 @@ test("[M6] after work of every kind, an object keeps no more than its list allow
   expect(notListed(collections)).toEqual([]);
   // The work has reached them, so that the comparison means something.
   expect(Math.max(...(sizes.get("SeenShards.#points") ?? []))).toBe(SHARDS);
-  expect(Math.max(...(sizes.get("ShardLog.#ledgers") ?? []))).toBe(CELLS.length);
+  expect(Math.max(...(sizes.get("LedgerPoints.#ledgers") ?? []))).toBe(CELLS.length);
   // Nothing is left of calls that have ended.
   for (const name of ["Begins.#running", "GroupCommit.#queue", "Semaphore.#waiting", "ShardLink.#decisions"])
     expect(Math.max(...(sizes.get(name) ?? [0])), name).toBe(0);

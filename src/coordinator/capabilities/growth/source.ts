@@ -158,7 +158,7 @@ export class GrowthSource {
   /** What a new shard may lack to which this one has handed over. Undefined: it has not. */
   handedOverTo(shard: number): HandedOver | undefined {
     if (this.#givesTo.includes(shard)) return undefined;
-    return { point: this.#part.instances.point ?? null, ledgers: this.#part.log.ledgerPoints };
+    return { point: this.#part.instances.point ?? null, ledgers: this.#part.log.sightings.current.all };
   }
 
   /** The shards that have not confirmed yet that they serve what they get from this one. */
@@ -485,7 +485,7 @@ export class GrowthSource {
       point,
       checked,
       names: [...names],
-      ledgers: isComplete ? this.#part.log.ledgerPoints : {},
+      ledgers: isComplete ? this.#part.log.sightings.current.all : {},
       isComplete,
       isReconciling: this.#part.standing.current.incomplete !== undefined,
     };

@@ -251,7 +251,8 @@ export class GrowthTarget {
    */
   #takeOver({ point, ledgers }: HandedOver): void {
     // A ledger that has forgotten the lease of a hold that moves must notice that here, too (H3, H4).
-    for (const [cell, seen] of Object.entries(ledgers)) this.#part.log.noteLater(cell, seen);
+    for (const [cell, seen] of Object.entries(ledgers))
+      this.#part.log.sightings.current.noteLater(cell, seen);
     this.#part.log.jumpTo(point?.position ?? 0);
     for (const incomplete of this.#part.hooks.incomplete) incomplete(this.#part.ports.clock.now());
   }

@@ -12,7 +12,7 @@ export async function listHolds(part: ShardPart, message: ListHolds): Promise<Re
   const page = holdPage(part, message);
   await part.ports.sql.flush();
   const point = part.instances.point ?? null;
-  return ok({ ...page, point, seen: part.log.ledgerPoint(message.cell) ?? null });
+  return ok({ ...page, point, seen: part.log.sightings.current.of(message.cell) ?? null });
 }
 
 /** Returns the next holds of one cell, at least `limit` of them if there are as many. */

@@ -14,6 +14,7 @@ import { listHolds } from "./hold-page.ts";
 import { knowledgeOf } from "./knowledge.ts";
 import { History } from "./history.ts";
 import { compareBatch, LedgerReconciler } from "./ledger.ts";
+import { LedgerPoints } from "./ledger-points.ts";
 import type {
   ComparePoints,
   FinishShard,
@@ -131,6 +132,8 @@ const shard: ShardHalf<typeof onShards> = {
   make: (part) => {
     const { residence } = part;
     const history = historyOf(part, `shard ${part.index}`);
+    const points = new LedgerPoints(part.log);
+    part.log.sightings.provide(points);
     const reconciler = new ShardReconciler({ ...part, history });
     return {
       handlers: {
@@ -151,6 +154,7 @@ const shard: ShardHalf<typeof onShards> = {
             : reconciler.finish(message),
         listHolds: (message) => listHolds(part, message),
       },
+      parts: { points },
       hooks: { tell: () => tell(part), metrics: () => ({ state: history.state }) },
     };
   },

@@ -249,7 +249,7 @@ export async function checkHolds(part: ShardPart, message: CheckHolds): Promise<
   return ok({
     missing: found.value.value,
     isReconciling: part.standing.current.incomplete !== undefined,
-    seen: part.log.ledgerPoint(message.cell) ?? null,
+    seen: part.log.sightings.current.of(message.cell) ?? null,
   });
 }
 

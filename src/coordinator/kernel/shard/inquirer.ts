@@ -138,7 +138,7 @@ export class Inquirer {
       epoch,
       ...(grantedBy === null ? {} : { grantedBy }),
     }));
-    const seen = this.#part.log.ledgerPoint(cell);
+    const seen = this.#part.log.sightings.current.of(cell);
     const message: Inquiry = {
       placement,
       ...(seen === undefined ? {} : { seen }),
@@ -165,7 +165,8 @@ export class Inquirer {
     verdicts: ReadonlyMap<string, Verdict>,
     answer: LedgerAnswer | undefined,
   ): boolean {
-    if (answer !== undefined && !this.#part.log.note(cell, answer.point, answer.confirmed)) return false;
+    const { sightings } = this.#part.log;
+    if (answer !== undefined && !sightings.current.note(cell, answer.point, answer.confirmed)) return false;
     const now = this.#part.ports.clock.now();
     const holds = over.flatMap((asked) => (isRange(asked) ? [] : [asked]));
     const found = this.#part.store.holdsOn(holds.map(keyOf));

@@ -1,8 +1,8 @@
-import { laterPoint, nextPoint } from "../instances.ts";
 import { bytesOf } from "../../../common/ids.ts";
 import { defaultLimits, type Limits } from "../../../common/limits.ts";
 import { splitKeyHashes } from "../key-hash.ts";
-import type { BucketKey, HistoryPoint } from "../messages.ts";
+import type { BucketKey } from "../messages.ts";
+import { noSightings, type Sightings } from "./sightings.ts";
 import type { Clock, Sql } from "../ports.ts";
 import { HeldNames, type HeldEntry, type Place } from "./held-names.ts";
 import {
@@ -124,8 +124,6 @@ interface LogRow {
   open_from: number;
 }
 
-export type StoredPoints = Record<string, [incarnation: number, position: number]>;
-
 /**
  * The shard's log: one row for each transaction that changes something. Each row has the shard's position
  * after the transaction, and the points of the ledgers whose messages the transaction carried out (H3).
@@ -157,12 +155,10 @@ export class ShardLog {
   #droppedPosition = 0;
   /** The position of the last transaction after which any key may have changed. */
   #resetPosition = 0;
-  /** The newest point of each ledger, and the slot of the row that has it. */
-  readonly #ledgers = new Map<string, { point: HistoryPoint; slot: number }>();
-  /** The cells whose points are in the row of a slot. */
-  readonly #cells = new Map<number, string[]>();
-  /** The points of the ledgers whose messages the current transaction carries out. */
-  readonly #noted = new Map<string, HistoryPoint>();
+  /** What the rows say of ledgers, until it is taken. */
+  #ledgers: { slot: number; ledgers: string }[];
+  /** The ledgers whose messages transactions carry out. */
+  readonly sightings = new Slot<Sightings>(noSightings);
   /** The hashes of the keys that the current transaction puts on hold. */
   #held: string[] = [];
   /** What the current transaction changes. */
@@ -189,8 +185,9 @@ export class ShardLog {
               dropped, open_from
          FROM log ORDER BY position`,
     );
-    for (const { slot, position, ledgers, is_reset: isReset, size: bytes, held_size, dropped } of rows) {
-      this.#appended(slot, position, JSON.parse(ledgers) as StoredPoints, isReset === 1);
+    this.#ledgers = rows.map(({ slot, ledgers }) => ({ slot, ledgers }));
+    for (const { slot, position, is_reset: isReset, size: bytes, held_size, dropped } of rows) {
+      this.#appended(slot, position, isReset === 1);
       this.#setSizes(slot, bytes ?? 0, held_size);
       this.#droppedPosition = bytes === null ? position : Math.max(this.#droppedPosition, dropped);
     }
@@ -260,30 +257,11 @@ export class ShardLog {
     return this.#hasJumped;
   }
 
-  /** Returns the newest point of a ledger that is stored. */
-  ledgerPoint(cell: string): HistoryPoint | undefined {
-    return this.#noted.get(cell) ?? this.#ledgers.get(cell)?.point;
-  }
-
-  /** The newest points of all ledgers that are stored, by their cells. */
-  get ledgerPoints(): Record<string, HistoryPoint> {
-    return Object.fromEntries([...this.#ledgers].map(([cell, { point }]) => [cell, point]));
-  }
-
-  /** Notes the point of a ledger that another shard has stored, if it is later (H3). */
-  noteLater(cell: string, point: HistoryPoint): void {
-    this.#noted.set(cell, laterPoint(this.ledgerPoint(cell), point));
-  }
-
-  /**
-   * Notes the point of a ledger whose message is carried out in this transaction (H3). Returns false if the
-   * message must not be carried out, because the ledger has not said that it has the stored point (H5).
-   */
-  note(cell: string, point: HistoryPoint | null, confirmed: HistoryPoint | null): boolean {
-    const known = this.ledgerPoint(cell);
-    const next = nextPoint(known, point, confirmed);
-    if (next !== undefined && next !== known) this.#noted.set(cell, next);
-    return next !== undefined || known === undefined;
+  /** Returns what the rows say of ledgers, the oldest first. To be called once. */
+  takeLedgers(): { slot: number; ledgers: string }[] {
+    const taken = this.#ledgers;
+    this.#ledgers = [];
+    return taken;
   }
 
   /** Notes the hash of a key that this transaction puts on hold (Q1). */
@@ -391,9 +369,7 @@ export class ShardLog {
     this.#position = Math.max(this.#position, this.#logged + 1);
     // A row without a text lacks nothing. Such rows are written for names that move (G9).
     if ((this.#sizes[slot] ?? 0) > 0) this.#noteDropped(slot);
-    const ledgers: StoredPoints = {};
-    for (const [cell, { incarnation, position }] of [...this.#onlyIn(slot), ...this.#noted])
-      ledgers[cell] = [incarnation, position];
+    const ledgers = this.sightings.current.take(slot);
     const entries = [...this.#carriedTo(slot), ...made];
     const holds = textOf(entries.map((each) => each.text));
     for (const [index, { offset, length }] of placedItemsOf(holds).entries()) {
@@ -421,10 +397,9 @@ export class ShardLog {
       ended,
       oldest?.position ?? this.#position,
     );
-    this.#appended(slot, this.#position, ledgers, this.#hasJumped);
+    this.#appended(slot, this.#position, this.#hasJumped);
     this.#setSizes(slot, bytesOf(changes ?? ""), bytesOf(holds ?? "") + bytesOf(ended ?? ""));
     if (changes === null) this.#droppedPosition = this.#position;
-    this.#noted.clear();
     this.#held = [];
     this.#hasJumped = false;
     this.#hasLostChanges = false;
@@ -555,7 +530,7 @@ export class ShardLog {
 
   /** Must be called at the end of each transaction that changes nothing. */
   discard(): void {
-    this.#noted.clear();
+    this.sightings.current.discard();
     this.#held = [];
   }
 
@@ -576,26 +551,11 @@ export class ShardLog {
     );
   }
 
-  /** Returns the points that only the row of this slot has. They must not be lost when it is replaced. */
-  #onlyIn(slot: number): [string, HistoryPoint][] {
-    return (this.#cells.get(slot) ?? []).flatMap((cell) => {
-      const known = this.#ledgers.get(cell);
-      return known?.slot === slot ? [[cell, known.point] satisfies [string, HistoryPoint]] : [];
-    });
-  }
-
-  #appended(slot: number, position: number, ledgers: StoredPoints, isReset: boolean): void {
+  #appended(slot: number, position: number, isReset: boolean): void {
     this.#slot = slot;
     this.#logged = position;
     this.#positions[slot] = position;
     this.#rowCount = Math.min(this.#rowCount + 1, this.#size);
     if (isReset) this.#resetPosition = position;
-    const cells = Object.entries(ledgers);
-    for (const [cell, [incarnation, ofLedger]] of cells)
-      this.#ledgers.set(cell, { point: { incarnation, position: ofLedger }, slot });
-    this.#cells.set(
-      slot,
-      cells.map(([cell]) => cell),
-    );
   }
 }

@@ -215,7 +215,7 @@ async function exchange(part: ShardPart, message: Exchange): Promise<Result<Exch
   const carriedOut = valuesOf(await Promise.all(parts));
   if (!carriedOut.ok) return carriedOut;
   const done = carriedOut.value;
-  const seen = part.log.ledgerPoint(message.cell) ?? null;
+  const seen = part.log.sightings.current.of(message.cell) ?? null;
   const unchecked = done.filter(({ isUnchecked }) => isUnchecked === true).length;
   if (unchecked === done.length) return ok({ seen, point: pointOf(part), isUnchecked: true, prepares: [] });
   // A message of another instance has come in between, so nobody knows what this one has changed.
@@ -258,7 +258,8 @@ function carryOut(part: ShardPart, message: Exchange): CarriedOut {
   // The placement may have changed while the message waited for its transaction (M1, G3).
   if (placementGuard.refuseOutdated(message) !== undefined) return { prepares: [], unapplied: [] };
   const now = part.ports.clock.now();
-  if (!log.note(cell, point, confirmed)) return { isUnchecked: true, prepares: [], unapplied: [] };
+  if (!log.sightings.current.note(cell, point, confirmed))
+    return { isUnchecked: true, prepares: [], unapplied: [] };
   const missing = decide(part, decisions, now);
   // A decision stays unapplied until its names that may be handed over are here (G5).
   const waiting = decisions.filter((decision) => !residence.hasAllOf(decision));

@@ -50,47 +50,6 @@ test("[H1] the log keeps a constant number of rows, and each transaction raises 
   expect(new ShardLog(sql, clock).position).toBe(before);
 });
 
-test("[H3] what is known of a ledger survives the row that it was written in", () => {
-  const sql = newSql();
-  const log = new ShardLog(sql, clock);
-  const points = [
-    ["1", { incarnation: 7, position: 70 }],
-    ["2", { incarnation: 8, position: 80 }],
-  ] as const;
-  for (const [cell, point] of points) transact(sql, log, () => log.note(cell, point, null));
-  transact(sql, log, () => log.note("2", { incarnation: 8, position: 81 }, null));
-  for (let round = 0; round < 2 * LOG_ROWS; round += 1) transact(sql, log, () => {});
-  const later = new ShardLog(sql, clock);
-  expect(later.ledgerPoint("1")).toEqual({ incarnation: 7, position: 70 });
-  expect(later.ledgerPoint("2")).toEqual({ incarnation: 8, position: 81 });
-  expect(later.ledgerPoint("3")).toBeUndefined();
-});
-
-test("[H5] the point of another incarnation counts only after the stored point was confirmed", () => {
-  const sql = newSql();
-  const log = new ShardLog(sql, clock);
-  const [first, second] = [
-    { incarnation: 7, position: 70 },
-    { incarnation: 9, position: 60 },
-  ];
-  transact(sql, log, () => log.note("1", first, null));
-  transact(sql, log, () => log.note("1", second, null));
-  transact(sql, log, () => log.note("1", second, { incarnation: 7, position: 69 }));
-  expect(log.ledgerPoint("1")).toEqual(first);
-  transact(sql, log, () => log.note("1", second, first));
-  expect(log.ledgerPoint("1")).toEqual(second);
-  // A late message of the earlier instance changes nothing.
-  transact(sql, log, () => log.note("1", { incarnation: 7, position: 99 }, null));
-  expect(log.ledgerPoint("1")).toEqual(second);
-});
-
-test("[H3] a transaction that changes nothing stores nothing of the ledgers", () => {
-  const log = new ShardLog(newSql(), clock);
-  log.note("1", { incarnation: 7, position: 70 }, null);
-  log.discard();
-  expect(log.ledgerPoint("1")).toBeUndefined();
-});
-
 test("[H4] an instance whose newest row is not on disk any more fails before it writes", () => {
   const sql = newSql();
   const log = new ShardLog(sql, clock);
