@@ -189,7 +189,6 @@ const directory: DirectoryHalf<typeof onDirectory> = {
 /** An operator reconciles a part that has gone back in time (H4 to H8). */
 export const loss = {
   name: "loss",
-  isRequired: true,
   needs: ["keys", "transfer"],
   ledger,
   shard,
