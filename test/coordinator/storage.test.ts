@@ -31,7 +31,7 @@ import { SignInLimit } from "../../src/coordinator/console/sign-in-limit.ts";
 import * as projection from "../../src/coordinator/d1/schema.ts";
 import { defaultRuntime } from "../../src/coordinator/runtime.ts";
 import { TestClock } from "../../src/users/testing/clock.ts";
-import { makeKeys } from "../../src/users/testing/keys.ts";
+import { makeKeys } from "../../src/users/testing/coordinator.ts";
 import { ChangeCounts } from "../../src/coordinator/capabilities/records/change-counts.ts";
 import { Cluster } from "../support/cluster.ts";
 import { DESTROY } from "../support/holds.ts";

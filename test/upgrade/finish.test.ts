@@ -7,7 +7,7 @@ import { Host } from "../../src/hosts/node/host.ts";
 import { MemoryStore } from "../../src/hosts/node/object-store.ts";
 import { SqliteDatabase } from "../../src/hosts/node/sqlite-database.ts";
 import { TestClock } from "../../src/users/testing/clock.ts";
-import { makeKeys } from "../../src/users/testing/keys.ts";
+import { makeKeys } from "../../src/users/testing/coordinator.ts";
 import { runVersion } from "./next-formats.ts";
 
 vi.mock("../../src/coordinator/kernel/formats.ts", async (original) => {

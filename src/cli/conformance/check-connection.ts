@@ -1,6 +1,6 @@
 /** What must be true before any check can say something about a rule. */
 import { NoAnswerError, type Api, type CellName, type Received } from "../../users/conformance/api.ts";
-import type { NameTypes } from "../../users/conformance/deployment.ts";
+import type { NameTypes } from "../../users/conformance/check-context.ts";
 import { describe } from "../../users/conformance/nonconformity.ts";
 import { CommandError, usageError } from "../framework/command-error.ts";
 import { exitCodes } from "../framework/exit-codes.ts";

@@ -1,9 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { Api, Slots, type CellName, type WebFetch } from "../../users/conformance/api.ts";
-import type { Check } from "../../users/conformance/check.ts";
+import { typesOf, type Check, type NameTypes } from "../../users/conformance/check-context.ts";
 import { checks } from "../../users/conformance/checks/checks.ts";
 import { cleanUp, type CleanedUp } from "../../users/conformance/clean-up.ts";
-import { typesOf, type NameTypes } from "../../users/conformance/deployment.ts";
 import { runChecks } from "../../users/conformance/run-checks.ts";
 import { commandLine } from "../../common/text/shell-word.ts";
 import { CommandError, messageOf, usageError } from "../framework/command-error.ts";

@@ -1,7 +1,11 @@
-import { byRule, compareRules, type RuleResult } from "../../users/conformance/by-rule.ts";
-import type { Check } from "../../users/conformance/check.ts";
-import type { NameTypes } from "../../users/conformance/deployment.ts";
-import type { CheckResult, RunReport } from "../../users/conformance/run-checks.ts";
+import {
+  byRule,
+  compareRules,
+  type CheckResult,
+  type RuleResult,
+  type RunReport,
+} from "../../users/conformance/run-checks.ts";
+import type { Check, NameTypes } from "../../users/conformance/check-context.ts";
 import { escapeLines } from "../../common/text/escape.ts";
 import { commandLine } from "../../common/text/shell-word.ts";
 import { exitCodes, type ExitCode } from "../framework/exit-codes.ts";

@@ -1,6 +1,4 @@
 /** HTTP calls as they are: no checks of what is sent, and no SDK. */
-import { pause } from "./pause.ts";
-
 /** The part of the platform's `fetch` that the suite needs. */
 export type WebFetch = (
   url: string,
@@ -175,3 +173,18 @@ export class Slots {
     }
   }
 }
+
+/** Waits for some time. Rejects when `signal` aborts. */
+export const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const abort = (): void => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", abort);
+      resolve();
+    }, ms);
+    signal.addEventListener("abort", abort, { once: true });
+  });

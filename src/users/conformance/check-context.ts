@@ -1,8 +1,5 @@
 import type { Api, CellName, Received, Sent } from "./api.ts";
-import type { Deployment } from "./deployment.ts";
-import type { LeaseRegistry } from "./lease-registry.ts";
 import { expectFields, expectStatus } from "./nonconformity.ts";
-import type { Random } from "./random.ts";
 
 export interface Op {
   bucket: { type: string; value: string };
@@ -188,4 +185,121 @@ interface OpFields {
   subject?: string;
   source?: string;
   epoch?: number;
+}
+
+/** What a check needs beside the key of a cell. `wire`: the protobuf wire is to be tested. */
+export type Need = "other" | "router" | "operator" | "wire";
+
+/** Shows one thing that rules promise. */
+export interface Check {
+  /** Says what is checked, such as `begin/replay`. */
+  id: string;
+  /** Rules of docs/reference/protocol.md. `API`: a convention of docs/reference/http-api.md. */
+  rules: readonly string[];
+  /** A sentence about what conforms. */
+  title: string;
+  needs?: readonly Need[];
+  /** Its time is for each history, and not for all of them. */
+  isPerHistory?: boolean;
+  /** @throws {Nonconformity} when the implementation does something else */
+  run: (context: CheckContext) => Promise<void>;
+}
+
+/** Thrown by a check that finds that it can't tell. The report shows why. */
+export class SkipError extends Error {
+  override readonly name = "SkipError";
+}
+
+interface OpenLease {
+  uuid: string;
+  by: CellName;
+}
+
+/** The leases of a run that may be open. They are recorded before their begin is sent. */
+export class LeaseRegistry {
+  /** By cell and UUID, because two cells may use the same UUID. */
+  readonly #open = new Map<string, OpenLease>();
+
+  add(uuid: string, by: CellName): void {
+    this.#open.set(`${by}/${uuid}`, { uuid, by });
+  }
+
+  /** The implementation has acknowledged a decision. */
+  decided(uuid: string, by: CellName): void {
+    this.#open.delete(`${by}/${uuid}`);
+  }
+
+  openOf(cell: CellName): string[] {
+    return [...this.#open.values()].filter(({ by }) => by === cell).map(({ uuid }) => uuid);
+  }
+}
+
+/** The types of the names of a run. */
+export interface NameTypes {
+  bucket: string;
+  subject: string;
+  source: string;
+}
+
+/** What a run knows of the implementation that it tests. */
+export interface Deployment {
+  cell: string;
+  /** Undefined: there is no key of another cell. */
+  otherCell: string | undefined;
+  types: NameTypes;
+}
+
+/** Types that Leasehold ships, which are taken if the deployment has them. */
+const preferred: NameTypes = { bucket: "USERNAMES", subject: "USER", source: "RAILS_TABLE_USERS" };
+
+const schemas = { bucket: "BucketType", subject: "SubjectType", source: "SourceType" } as const;
+
+/**
+ * Finds types for names. The implementation's OpenAPI document lists those that it has. Types that are given
+ * are taken as they are.
+ */
+export async function typesOf(api: Api, given: Partial<NameTypes>): Promise<NameTypes> {
+  const { json } = await api.send("GET", "/openapi.json", { who: "nobody" });
+  const declared = (json as OpenApi | undefined)?.components?.schemas;
+  const choose = (kind: keyof NameTypes): string => {
+    const names = declared?.[schemas[kind]]?.enum ?? [];
+    const [first = preferred[kind]] = names;
+    return given[kind] ?? (names.includes(preferred[kind]) ? preferred[kind] : first);
+  };
+  return { bucket: choose("bucket"), subject: choose("subject"), source: choose("source") };
+}
+
+interface OpenApi {
+  components?: { schemas?: Record<string, { enum?: string[] } | undefined> };
+}
+
+/** Random choices that a seed repeats. */
+export class Random {
+  #state: number;
+
+  /** @param parts the seed, and what else distinguishes this sequence */
+  constructor(...parts: readonly (string | number)[]) {
+    this.#state = 2_166_136_261;
+    for (const char of parts.join("/"))
+      this.#state = Math.imul(this.#state ^ (char.codePointAt(0) ?? 0), 16_777_619);
+  }
+
+  /** In [0, 1). The generator is mulberry32. */
+  next(): number {
+    this.#state = (this.#state + 0x6d_2b_79_f5) | 0;
+    let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  }
+
+  /** A whole number from 0 to `below` - 1. */
+  below(below: number): number {
+    return Math.floor(this.next() * below);
+  }
+
+  pick<T>(items: readonly T[]): T {
+    const item = items[this.below(items.length)];
+    if (item === undefined) throw new Error("there is nothing to pick from");
+    return item;
+  }
 }

@@ -1,9 +1,7 @@
 /** Gives up what a run has left. It needs no memory of the run, so it also works after a kill. */
-import type { Api, CellName, Received } from "./api.ts";
-import type { SeenRecord } from "./check-context.ts";
+import { pause, type Api, type CellName, type Received } from "./api.ts";
+import type { NameTypes, SeenRecord } from "./check-context.ts";
 import { describe } from "./nonconformity.ts";
-import type { NameTypes } from "./deployment.ts";
-import { pause } from "./pause.ts";
 
 export interface CleanUpOptions {
   api: Api;

@@ -1,12 +1,16 @@
 /** Runs checks against an implementation, and gives up everything that they have left. */
 import { Api, NoAnswerError, Slots, type CellName, type Keys, type WebFetch } from "./api.ts";
-import { CheckContext } from "./check-context.ts";
-import { SkipError, type Check, type Need } from "./check.ts";
+import {
+  CheckContext,
+  LeaseRegistry,
+  Random,
+  SkipError,
+  type Check,
+  type Deployment,
+  type Need,
+} from "./check-context.ts";
 import { cleanUp, findLeft, type CleanedUp } from "./clean-up.ts";
-import type { Deployment } from "./deployment.ts";
-import { LeaseRegistry } from "./lease-registry.ts";
 import { Nonconformity } from "./nonconformity.ts";
-import { Random } from "./random.ts";
 
 export interface RunOptions {
   url: string;
@@ -176,3 +180,39 @@ class Run {
 }
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** The results of all checks of a rule. */
+export interface RuleResult {
+  rule: string;
+  /** Failed if a check failed, skipped if no check ran. */
+  result: CheckResult["result"];
+  passed: number;
+  failed: number;
+  skipped: number;
+}
+
+/** The results by rule, in the order of the rules. */
+export function byRule(results: readonly CheckResult[]): RuleResult[] {
+  const counts = new Map<string, RuleResult>();
+  for (const { rules, result } of results) {
+    for (const rule of rules) {
+      const count = counts.get(rule) ?? { rule, result, passed: 0, failed: 0, skipped: 0 };
+      count[result] += 1;
+      counts.set(rule, count);
+    }
+  }
+  for (const count of counts.values())
+    count.result = count.failed > 0 ? "failed" : count.passed > 0 ? "passed" : "skipped";
+  return [...counts.values()].toSorted((a, b) => compareRules(a.rule, b.rule));
+}
+
+/** B2 comes before B10, and conventions come last. */
+export function compareRules(a: string, b: string): number {
+  const [first, second] = [keyOf(a), keyOf(b)];
+  return first < second ? -1 : Number(first > second);
+}
+
+function keyOf(rule: string): string {
+  const [, letter, number = ""] = /^([A-Z])(\d+)$/.exec(rule) ?? [];
+  return letter === undefined ? `~${rule}` : `${letter}${number.padStart(3, "0")}`;
+}

@@ -2,8 +2,7 @@ import { v4 as newUuid } from "uuid";
 import { problemAnswer, type Failure } from "../../coordinator/api/problem.ts";
 import { responseOf } from "../../coordinator/api/web-request.ts";
 import type { TestClock } from "./clock.ts";
-import type { Fault, FaultRegistry, ObservedCall } from "./faults.ts";
-import { addressOf, type Operation } from "./operations.ts";
+import { addressOf, type Fault, type FaultRegistry, type ObservedCall, type Operation } from "./faults.ts";
 
 /** Carries out a request, as the Worker does. */
 type Dispatch = (request: Request) => Promise<Response>;

@@ -3,8 +3,7 @@ import { Host } from "../../../src/hosts/node/host.ts";
 import { MemoryStore } from "../../../src/hosts/node/object-store.ts";
 import { SqliteDatabase } from "../../../src/hosts/node/sqlite-database.ts";
 import { systemClock } from "../../../src/hosts/standalone/system-clock.ts";
-import { makeKeys } from "../../../src/users/testing/keys.ts";
-import type { TestKeys } from "../../../src/users/testing/types.ts";
+import { makeKeys, type TestKeys } from "../../../src/users/testing/coordinator.ts";
 
 /** An answer, with the ids of its request's span, which follow from its request id. */
 export interface Traced {

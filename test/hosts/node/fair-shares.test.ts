@@ -5,7 +5,7 @@ import { Host } from "../../../src/hosts/node/host.ts";
 import { MemoryStore } from "../../../src/hosts/node/object-store.ts";
 import { SqliteDatabase } from "../../../src/hosts/node/sqlite-database.ts";
 import { TestClock } from "../../../src/users/testing/clock.ts";
-import { makeKeys } from "../../../src/users/testing/keys.ts";
+import { makeKeys } from "../../../src/users/testing/coordinator.ts";
 import { Client } from "../../suites/conformance/client.ts";
 import { orderOfBegins } from "../../suites/heavy-begins.ts";
 

@@ -10,7 +10,7 @@ import { Host } from "../../../src/hosts/node/host.ts";
 import { MemoryStore } from "../../../src/hosts/node/object-store.ts";
 import { SqliteDatabase } from "../../../src/hosts/node/sqlite-database.ts";
 import { TestClock } from "../../../src/users/testing/clock.ts";
-import { makeKeys } from "../../../src/users/testing/keys.ts";
+import { makeKeys } from "../../../src/users/testing/coordinator.ts";
 import { STAMP } from "../../support/ops.ts";
 
 test("[B5] an instance that ends itself is logged without names, and another one goes on", async () => {

@@ -10,7 +10,7 @@ import { HttpServer } from "../../../src/hosts/standalone/http-server.ts";
 import { Storage } from "../../../src/hosts/standalone/storage.ts";
 import type { StorageFailure } from "../../../src/hosts/standalone/storage-failure.ts";
 import { systemClock } from "../../../src/hosts/standalone/system-clock.ts";
-import { makeKeys } from "../../../src/users/testing/keys.ts";
+import { makeKeys } from "../../../src/users/testing/coordinator.ts";
 import type { TestKeys } from "../../../src/users/testing/index.ts";
 
 export interface Served {

@@ -1,7 +1,7 @@
 /** The checks find defects that are planted in front of a coordinator, each by its rule. */
 import { describe, expect, onTestFinished, test } from "vitest";
-import { byRule } from "../../../src/users/conformance/by-rule.ts";
 import { checks } from "../../../src/users/conformance/checks/checks.ts";
+import { byRule } from "../../../src/users/conformance/run-checks.ts";
 import { startTestCoordinator } from "../../../src/users/testing/index.ts";
 import { defects, withDefect, type Defect } from "./defects.ts";
 import { run } from "./run.ts";

@@ -1,7 +1,7 @@
 /** How checks are run: what a failure, an interrupt and a missing key do, and that nothing stays behind. */
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Api, Slots } from "../../../src/users/conformance/api.ts";
-import { SkipError, type Check } from "../../../src/users/conformance/check.ts";
+import { SkipError, type Check } from "../../../src/users/conformance/check-context.ts";
 import { linearizabilityChecks } from "../../../src/users/conformance/checks/linearizability.ts";
 import { cleanUp } from "../../../src/users/conformance/clean-up.ts";
 import { expectThat } from "../../../src/users/conformance/nonconformity.ts";

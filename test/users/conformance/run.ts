@@ -1,8 +1,12 @@
 /** Runs the checks of `leasehold conformance` against a coordinator of the tests. */
 import type { WebFetch } from "../../../src/users/conformance/api.ts";
-import { byRule } from "../../../src/users/conformance/by-rule.ts";
 import { checks } from "../../../src/users/conformance/checks/checks.ts";
-import { runChecks, type RunOptions, type RunReport } from "../../../src/users/conformance/run-checks.ts";
+import {
+  byRule,
+  runChecks,
+  type RunOptions,
+  type RunReport,
+} from "../../../src/users/conformance/run-checks.ts";
 
 /** What a host of the tests gives. */
 export interface Host {

@@ -1,7 +1,6 @@
 /** What a begin grants, refuses and remembers. */
 import type { Received } from "../api.ts";
-import type { Check } from "../check.ts";
-import type { Batch, CheckContext } from "../check-context.ts";
+import type { Batch, Check, CheckContext } from "../check-context.ts";
 import {
   describe,
   expectEqual,

@@ -1,4 +1,4 @@
-import type { Check } from "../check.ts";
+import type { Check } from "../check-context.ts";
 import { beginChecks } from "./begins.ts";
 import { decisionChecks } from "./decisions.ts";
 import { linearizabilityChecks } from "./linearizability.ts";

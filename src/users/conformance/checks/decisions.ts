@@ -1,5 +1,5 @@
 /** What commits, rollbacks and renewals do, and who may decide. */
-import type { Check } from "../check.ts";
+import type { Check } from "../check-context.ts";
 import { describe, expectFields, expectRefusal, expectStatus, expectThat } from "../nonconformity.ts";
 
 function pointOf(header: string | null): { incarnation: number; position: number } {

@@ -1,7 +1,14 @@
 /** Random histories of clients that compete for a few names, replay calls and give up calls. */
 import { NoAnswerError, type CellName, type Received, type Sent } from "../api.ts";
-import { SkipError, type Check } from "../check.ts";
-import type { Batch, CheckContext, Op, SeenRecord as RecordJson } from "../check-context.ts";
+import {
+  Random,
+  SkipError,
+  type Batch,
+  type Check,
+  type CheckContext,
+  type Op,
+  type SeenRecord as RecordJson,
+} from "../check-context.ts";
 import { checkHistory } from "../history/check-history.ts";
 import {
   answerOfRefusal,
@@ -17,7 +24,6 @@ import {
   type SeenRecord,
 } from "../history/history.ts";
 import { describe, expectThat, Nonconformity } from "../nonconformity.ts";
-import { Random } from "../random.ts";
 
 /** Small enough that a history is judged at once, and large enough that names are contended. */
 const NAMES = 3;

@@ -1,6 +1,5 @@
 /** Lists of leases and records, exports and digests. */
-import type { Check } from "../check.ts";
-import type { CheckContext, Lease, SeenRecord } from "../check-context.ts";
+import type { Check, CheckContext, Lease, SeenRecord } from "../check-context.ts";
 import { describe, expectEqual, expectFields, expectStatus, expectThat } from "../nonconformity.ts";
 
 /** A list that never ends is one that is wrong. */

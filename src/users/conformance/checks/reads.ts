@@ -1,6 +1,5 @@
 /** What lookups and the reads of operators show. */
-import type { Check } from "../check.ts";
-import type { CheckContext, SeenRecord } from "../check-context.ts";
+import type { Check, CheckContext, SeenRecord } from "../check-context.ts";
 import { expectEqual, expectFields, expectRefusal, expectStatus, expectThat } from "../nonconformity.ts";
 
 const lookUpAll = (context: CheckContext, values: readonly string[], who: "cell" | "other" = "cell") =>

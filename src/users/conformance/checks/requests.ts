@@ -1,6 +1,5 @@
 /** Who may call what, and how requests are refused. */
-import { SkipError, type Check } from "../check.ts";
-import type { CheckContext } from "../check-context.ts";
+import { SkipError, type Check, type CheckContext } from "../check-context.ts";
 import { describe, expectEqual, expectRefusal, expectStatus, expectThat } from "../nonconformity.ts";
 
 /** The limits of the deployment by their names. */

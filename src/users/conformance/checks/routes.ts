@@ -1,7 +1,6 @@
 /** What routers are told. */
-import { SkipError, type Check } from "../check.ts";
-import type { CheckContext } from "../check-context.ts";
-import type { Received } from "../api.ts";
+import { SkipError, type Check, type CheckContext } from "../check-context.ts";
+import { pause, type Received } from "../api.ts";
 import {
   describe,
   expectEqual,
@@ -10,7 +9,6 @@ import {
   expectStatus,
   expectThat,
 } from "../nonconformity.ts";
-import { pause } from "../pause.ts";
 
 /** What a router may keep of an answer. */
 interface RouteFacts {

@@ -17,8 +17,7 @@ import {
   type Claim,
   type ListLeasesResponse,
 } from "../../../coordinator/wire/protobuf.ts";
-import { SkipError, type Check } from "../check.ts";
-import type { CheckContext } from "../check-context.ts";
+import { SkipError, type Check, type CheckContext } from "../check-context.ts";
 import { describe, expectEqual, expectFields, expectThat } from "../nonconformity.ts";
 import { callWire, sendWire, wireProtocols, type WireAnswer, type WireProtocol } from "../wire-client.ts";
 

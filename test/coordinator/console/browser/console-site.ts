@@ -7,7 +7,7 @@ import { MemoryStore } from "../../../../src/hosts/node/object-store.ts";
 import { SqliteDatabase } from "../../../../src/hosts/node/sqlite-database.ts";
 import { HttpServer } from "../../../../src/hosts/standalone/http-server.ts";
 import { TestClock } from "../../../../src/users/testing/clock.ts";
-import { makeKeys } from "../../../../src/users/testing/keys.ts";
+import { makeKeys } from "../../../../src/users/testing/coordinator.ts";
 import type { TestKeys } from "../../../../src/users/testing/index.ts";
 
 const HOUR_MS = 3_600_000;
