@@ -1,6 +1,5 @@
 import { createClient, type Client } from "../../src/users/client/client.ts";
-import type { FetchResponse } from "../../src/users/client/connection.ts";
-import type { Body } from "../../src/users/client/read-lines.ts";
+import type { Body, FetchResponse } from "../../src/users/client/connection.ts";
 import { ownPeakMib } from "./memory.ts";
 import type { CellAccess, ResourceUsage, VerifyTask } from "./program.ts";
 import { CELL } from "./routes.ts";

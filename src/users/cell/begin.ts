@@ -1,4 +1,4 @@
-import type { BeginCallOptions } from "../client/lease-answers.ts";
+import type { BeginCallOptions } from "../client/leases.ts";
 import type { Batch, Conflict } from "../client/api-types.ts";
 import type { ClientLeases, LeaseAnswer } from "./remote-leases.ts";
 

@@ -1,6 +1,6 @@
 import { describeFailure, unknownFrom, type Answer } from "../client/answer.ts";
 import type { CallOptions } from "../client/connection.ts";
-import type { BeginCallOptions } from "../client/lease-answers.ts";
+import type { BeginCallOptions } from "../client/leases.ts";
 import { errorOf } from "../client/errors.ts";
 import type { Batch, Conflict } from "../client/api-types.ts";
 import type { Positions } from "../router/positions.ts";

@@ -3,7 +3,7 @@ import { pause } from "../client/attempt-abort.ts";
 import type { Client } from "../client/client.ts";
 import type { CallOptions } from "../client/connection.ts";
 import type { Batch, Lease } from "../client/api-types.ts";
-import type { BeginCallOptions, PlacedLease } from "../client/lease-answers.ts";
+import type { BeginCallOptions, PlacedLease } from "../client/leases.ts";
 import type { ShardPositions } from "../client/routing.ts";
 import type { Positions } from "../router/positions.ts";
 

@@ -2,7 +2,7 @@ import type { Answer, Refused } from "./answer.ts";
 import type { Call, CallOptions, Connection } from "./connection.ts";
 import { errorOf } from "./errors.ts";
 import type { LedgerHistory } from "./ledger-history.ts";
-import type { OperationId } from "./operation.ts";
+import type { OperationId } from "./hooks.ts";
 import { operations, type Operations } from "./api-types.ts";
 
 type QueryValue = string | number | readonly string[] | undefined;

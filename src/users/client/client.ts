@@ -1,20 +1,15 @@
-import { Cells, Keys } from "./admin.ts";
-import { Audit } from "./audit.ts";
+import { Audit, Cells, IdentitySets, Keys, Parts, TypeSets, VerificationSlots } from "./admin.ts";
 import { BeginLimiter, type BeginLimit } from "./begin-limiter.ts";
 import type { BreakerOptions } from "./breaker.ts";
 import { Caller } from "./caller.ts";
 import { Changes } from "./changes.ts";
 import { Connection, isKey, type CallOptions, type ConnectionOptions } from "./connection.ts";
 import { InvalidArgumentError, valueOf } from "./errors.ts";
-import { IdentitySets } from "./identity-sets.ts";
 import { Leases } from "./leases.ts";
 import { LedgerHistory } from "./ledger-history.ts";
-import { Parts } from "./parts.ts";
 import { Transfers } from "./transfers.ts";
-import { TypeSets } from "./type-sets.ts";
 import { Records } from "./records.ts";
 import { Routing } from "./routing.ts";
-import { VerificationSlots } from "./verification-slots.ts";
 import type { Limit, Operations } from "./api-types.ts";
 
 export interface ClientOptions extends ConnectionOptions {

@@ -1,11 +1,47 @@
 import { describeFailure, messageOf, unknown, type Answer, type Refused, type Unknown } from "./answer.ts";
 import { abortAfter, pause, type AttemptAbort } from "./attempt-abort.ts";
-import { callHook, type Hooks } from "./hooks.ts";
+import { callHook, type Hooks, type OperationId } from "./hooks.ts";
 import { headerOf, HISTORY_HEADER, type LedgerHistory, type LedgerPoint } from "./ledger-history.ts";
-import { readLines, type Body } from "./read-lines.ts";
-import type { OperationId } from "./operation.ts";
-import { readProblem } from "./problem.ts";
-import { checkShape, type Shape } from "./shape.ts";
+import { checkShape, readProblem, type Shape } from "./problem.ts";
+
+/** The part of a standard `ReadableStream` of bytes that the client needs. */
+export interface Body {
+  getReader(): {
+    read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>;
+    cancel(): Promise<unknown>;
+  };
+}
+
+/**
+ * Yields the lines of a body as they arrive. Ignores text after the last line feed, because the line is not
+ * complete. The timer runs only while it waits for a line.
+ */
+async function* readLines(
+  body: Body | null | undefined,
+  abort: AttemptAbort,
+): AsyncGenerator<string, void, undefined> {
+  const reader = body?.getReader();
+  if (reader === undefined) throw new TypeError("the answer of `fetch` must have a `body` that is a stream");
+  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
+  let begun = "";
+  try {
+    for (;;) {
+      const { done, value } = await abort.race(reader.read());
+      if (done) return;
+      const lines = (begun + decoder.decode(value, { stream: true })).split("\n");
+      begun = lines.pop() ?? "";
+      for (const line of lines) {
+        abort.stopTimer();
+        yield line;
+        abort.signal.throwIfAborted();
+        abort.restartTimer();
+      }
+    }
+  } finally {
+    // Whether the rest can be cancelled does not matter.
+    reader.cancel().catch(() => {});
+  }
+}
 
 /** The part of the standard `fetch` that the client needs. */
 export type Fetch = (

@@ -1,4 +1,6 @@
-import type { OperationId } from "./operation.ts";
+import type { operations } from "./api-types.ts";
+
+export type OperationId = keyof typeof operations;
 
 /**
  * Callbacks for telemetry. Errors that a hook throws are ignored: a hook must not change the outcome of a

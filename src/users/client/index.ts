@@ -3,35 +3,42 @@ export { createClient, type Client, type ClientOptions } from "./client.ts";
 export type { BeginLimit } from "./begin-limiter.ts";
 export type { BreakerOptions } from "./breaker.ts";
 export type { CallOptions, Fetch, FetchResponse } from "./connection.ts";
-export type { Export } from "./export.ts";
+export {
+  fencedWrite,
+  type DigestRecordsOptions,
+  type Export,
+  type ExportRecordsOptions,
+  type FencingToken,
+  type Found,
+  type ListRecordsOptions,
+  type RangeDigest,
+  type RecordDigests,
+  type RecordPage,
+  type SourceIdRange,
+} from "./records.ts";
 export type { Hooks, RequestEvent, ResponseEvent, RetryEvent } from "./hooks.ts";
-export type { PlacedLease } from "./lease-answers.ts";
-export type { LedgerHistory, LedgerPoint } from "./ledger-history.ts";
 export type {
   BeginOptions,
   DecideOptions,
   ListLeasesOptions,
   ListStaleLeasesOptions,
+  PlacedLease,
+  RenewingOptions,
   StalePage,
 } from "./leases.ts";
-export type { RenewingOptions } from "./renewing.ts";
-export { fencedWrite, type FencingToken } from "./fencing.ts";
+export type { LedgerHistory, LedgerPoint } from "./ledger-history.ts";
 export type { Page, Pages } from "./pages.ts";
 export type { Register } from "./declared-types.ts";
-export type { AuditOptions, AuditPage } from "./audit.ts";
-export type { Reconciliation, ScrubStatus } from "./parts.ts";
-export type { IdentitiesPlan, IdentitySet } from "./identity-sets.ts";
-export type { DeclaredTypes, TypesPlan } from "./type-sets.ts";
 export type {
-  DigestRecordsOptions,
-  ExportRecordsOptions,
-  Found,
-  ListRecordsOptions,
-  RangeDigest,
-  RecordDigests,
-  RecordPage,
-  SourceIdRange,
-} from "./records.ts";
+  AuditOptions,
+  AuditPage,
+  DeclaredTypes,
+  IdentitiesPlan,
+  IdentitySet,
+  Reconciliation,
+  ScrubStatus,
+  TypesPlan,
+} from "./admin.ts";
 export type {
   Classified,
   ClassifyOptions,

@@ -1,7 +1,7 @@
 import type { Operations } from "./api-types.ts";
 import type { Caller, Input } from "./caller.ts";
 import { valueOf } from "./errors.ts";
-import type { OperationId } from "./operation.ts";
+import type { OperationId } from "./hooks.ts";
 
 export interface Page<Item> {
   items: readonly Item[];

@@ -2,7 +2,7 @@ import { unread } from "./answer.ts";
 import type { Caller } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
 import { errorOf, valueOf, type LeaseholdError } from "./errors.ts";
-import { checkShape } from "./shape.ts";
+import { checkShape } from "./problem.ts";
 import {
   operations,
   type Bucket,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { operations } from "../../../src/users/client/api-types.ts";
 import type { Client } from "../../../src/users/client/index.ts";
-import { checkShape } from "../../../src/users/client/shape.ts";
+import { checkShape } from "../../../src/users/client/problem.ts";
 import { errorOf, fakeClient, granted, leaseOf, problem, UUID } from "./fake.ts";
 
 describe("the outcome is unknown after", () => {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Answer } from "../../../src/users/client/answer.ts";
-import { whileRenewing } from "../../../src/users/client/renewing.ts";
+import { whileRenewing } from "../../../src/users/client/leases.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
