@@ -3,11 +3,10 @@ import { sql } from "drizzle-orm";
 import { getTableConfig, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
 import { describe, expect, test } from "vitest";
 import { claimable } from "../../../src/users/cell/claimable.ts";
-import { asItIs } from "../../../src/users/cell/sql/describe-error.ts";
-import { drizzleTable } from "../../../src/users/cell/sql/drizzle-tables.ts";
-import { duplicateKeyOf } from "../../../src/users/cell/mysql/failure.ts";
-import { duplicateIn as duplicateInMysql } from "../../../src/users/cell/mysql/unique-keys.ts";
-import { duplicateIn, keyPartsOf } from "../../../src/users/cell/postgres/unique-keys.ts";
+import { asItIs } from "../../../src/users/cell/sql/connection.ts";
+import { drizzleTable } from "../../../src/users/cell/sql/drizzle.ts";
+import { duplicateIn as duplicateInMysql, duplicateKeyOf } from "../../../src/users/cell/mysql/failure.ts";
+import { duplicateIn, keyPartsOf } from "../../../src/users/cell/postgres/failure.ts";
 import { columnsOfKey, columnsOfText } from "../../../src/users/cell/sql/unique-keys.ts";
 import { int, mysqlTable, varchar } from "drizzle-orm/mysql-core";
 

@@ -1,8 +1,31 @@
+import { DrizzleQueryError } from "drizzle-orm";
 import { noteBegin, requireOpen } from "../run-transaction.ts";
-import type { Connection, TransactionConfig } from "../sql/connection.ts";
-import { asItIs, type DescribeError } from "../sql/describe-error.ts";
-import { withDriverErrors } from "./driver-errors.ts";
+import { asItIs, type Connection, type DescribeError, type TransactionConfig } from "../sql/connection.ts";
 import type { SqlAdapter, SqlResult } from "./port.ts";
+
+/**
+ * Makes every statement of a drizzle database reject with the error of the driver, not with that of drizzle
+ * around it, because the application may not know drizzle. It wraps drizzle's builders: each call on one
+ * answers another, and a statement is sent by `then`.
+ */
+const withDriverErrors = <T extends object>(builder: T): T =>
+  new Proxy(builder, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name, target);
+      if (typeof member !== "function") return member;
+      return (...given: unknown[]): unknown => {
+        // Native promises wait for the statement by a call of `then`, whose error they pass on.
+        if (name === "then") return unwrapped(Promise.resolve(target)).then(...(given as []));
+        const made: unknown = member.apply(target, given);
+        return typeof made === "object" && made !== null ? withDriverErrors(made) : made;
+      };
+    },
+  });
+
+const unwrapped = (work: Promise<unknown>): Promise<unknown> =>
+  work.catch((error: unknown) => {
+    throw error instanceof DrizzleQueryError ? (error.cause ?? error) : error;
+  });
 
 type Send = (statement: string, parameters: readonly unknown[]) => Promise<SqlResult>;
 

@@ -1,7 +1,6 @@
 /** For authors of adapters: the port, and the databases that are made from it. */
-export { condition, type ColumnValues, type Condition } from "./condition.ts";
+export { condition, table, type ColumnValues, type Condition, type PlainTable } from "./condition.ts";
 export { mysqlDatabase } from "./mysql.ts";
-export { table, type PlainTable } from "./named-table.ts";
 export type { AdapterNames, SqlAdapter, SqlResult } from "./port.ts";
 export { postgresDatabase } from "./postgres.ts";
 export type { MysqlDatabaseOptions } from "../mysql/database.ts";

@@ -2,14 +2,12 @@ import { drizzle } from "drizzle-orm/mysql-proxy";
 import type { CellDatabase } from "../local.ts";
 import { MysqlDatabase, type MysqlDatabaseOptions } from "../mysql/database.ts";
 import { isMissingColumn } from "../mysql/failure.ts";
-import { mysqlForeignKeys } from "../mysql/foreign-keys.ts";
-import type { Orm } from "../mysql/orm.ts";
-import { mysqlTableReader } from "../mysql/read-table.ts";
+import { mysqlForeignKeys, mysqlTableReader } from "../mysql/information-schema.ts";
 import { MysqlRows } from "../mysql/rows.ts";
+import type { Orm } from "../mysql/schema.ts";
 import { AdapterConnection } from "./adapter-connection.ts";
-import { CheckedRows } from "./checked-rows.ts";
 import type { SqlAdapter } from "./port.ts";
-import { StoredTables } from "./stored-tables.ts";
+import { CheckedRows, StoredTables } from "./stored-tables.ts";
 
 /**
  * Makes the database for `createCell` from an adapter for MySQL or MariaDB. Its tables are `NamedTable`s. The

@@ -1,5 +1,4 @@
-import type { DescribeError } from "../sql/describe-error.ts";
-import type { RowMethods, TransactionConfig } from "../sql/connection.ts";
+import type { DescribeError, RowMethods, TransactionConfig } from "../sql/connection.ts";
 
 export interface SqlResult {
   /** Objects or arrays, with the values in the order of the selected columns. */

@@ -1,15 +1,13 @@
 import { drizzle } from "drizzle-orm/pg-proxy";
 import type { CellDatabase } from "../local.ts";
+import { postgresForeignKeys, postgresTableReader } from "../postgres/catalog.ts";
 import { PostgresDatabase, type PostgresDatabaseOptions } from "../postgres/database.ts";
 import { isMissingColumn } from "../postgres/failure.ts";
-import { postgresForeignKeys } from "../postgres/foreign-keys.ts";
-import type { Orm } from "../postgres/orm.ts";
-import { postgresTableReader } from "../postgres/read-table.ts";
 import { PostgresRows } from "../postgres/rows.ts";
+import type { Orm } from "../postgres/schema.ts";
 import { AdapterConnection } from "./adapter-connection.ts";
-import { CheckedRows } from "./checked-rows.ts";
 import type { SqlAdapter } from "./port.ts";
-import { StoredTables } from "./stored-tables.ts";
+import { CheckedRows, StoredTables } from "./stored-tables.ts";
 
 /**
  * Makes the database for `createCell` from an adapter for PostgreSQL. Its tables are `NamedTable`s.

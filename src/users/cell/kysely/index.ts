@@ -1,5 +1,17 @@
 /** A cell's database on PostgreSQL, MySQL or MariaDB, with Kysely. */
-import { CompiledQuery, sql, type Kysely, type Transaction } from "kysely";
+import {
+  CompiledQuery,
+  sql,
+  type Expression,
+  type ExpressionBuilder,
+  type InsertObject,
+  type Kysely,
+  type Selectable,
+  type SqlBool,
+  type Transaction,
+  type UpdateObject,
+} from "kysely";
+import type { ColumnValues } from "../adapter/condition.ts";
 import { mysqlDatabase } from "../adapter/mysql.ts";
 import type { SqlResult } from "../adapter/port.ts";
 import { postgresDatabase } from "../adapter/postgres.ts";
@@ -8,13 +20,12 @@ import type { CellDatabase } from "../local.ts";
 import type { MysqlDatabaseOptions } from "../mysql/database.ts";
 import type { PostgresDatabaseOptions } from "../postgres/database.ts";
 import type { TransactionConfig } from "../sql/connection.ts";
-import { kyselyNames } from "./names.ts";
-import { KyselyMysqlRows, KyselyPostgresRows } from "./rows.ts";
+import { NamedTable } from "../table.ts";
+import { KyselyMysqlRows, kyselyNames, KyselyPostgresRows } from "./rows.ts";
 
 export type { ColumnValues } from "../adapter/condition.ts";
 export { migration as mysqlMigration } from "../mysql/schema.ts";
 export { migration as postgresMigration } from "../postgres/schema.ts";
-export { kyselyTables, type KyselyCondition, type KyselyTable } from "./tables.ts";
 
 /**
  * Makes the database for `createCell` from Kysely on PostgreSQL. `tx.db` is Kysely's transaction.
@@ -126,3 +137,44 @@ async function queryWith<DB>(
     .executeQuery<object>(CompiledQuery.raw(statement, [...parameters]));
   return { rows, affectedRows: Number(numAffectedRows ?? 0n), insertId: insertId ?? 0 };
 }
+
+/** Kysely's own conditions, or an object of columns, as other adapters have it. */
+export type KyselyCondition<DB, TB extends keyof DB> =
+  | ((eb: ExpressionBuilder<DB, TB>) => Expression<SqlBool>)
+  | Expression<SqlBool>
+  | ColumnValues<Selectable<DB[TB]>>;
+
+/** A table of Kysely's `Database` interface. */
+export type KyselyTable<DB, TB extends keyof DB> = NamedTable<
+  Selectable<DB[TB]>,
+  InsertObject<DB, TB>,
+  KyselyCondition<DB, TB>,
+  UpdateObject<DB, TB>
+>;
+
+/**
+ * Makes the function that names the tables of your `Database` interface. Rows, new rows and conditions then
+ * have its types.
+ *
+ * @example
+ * ```ts
+ * import { claimable } from "leasehold/cell";
+ * import { kyselyTables } from "leasehold/cell/kysely";
+ * import type { Generated } from "kysely";
+ *
+ * interface Database {
+ *   users: { id: Generated<number>; username: string; bio: string | null };
+ * }
+ * const table = kyselyTables<Database>();
+ * const users = table("users");
+ * const claimableUsers = claimable(users, {
+ *   source: "RAILS_TABLE_USERS",
+ *   subject: { type: "USER", id: "id" },
+ *   attributes: { username: "USERNAMES" },
+ * });
+ * ```
+ */
+export const kyselyTables =
+  <DB>() =>
+  <TB extends keyof DB & string>(name: TB): KyselyTable<DB, TB> =>
+    new NamedTable(name);

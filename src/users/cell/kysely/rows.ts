@@ -1,14 +1,83 @@
-import { sql, type AliasedExpression, type Kysely, type Transaction } from "kysely";
+import {
+  sql,
+  TableNode,
+  type AliasedExpression,
+  type Expression,
+  type ExpressionBuilder,
+  type Kysely,
+  type QueryResult,
+  type SqlBool,
+  type Transaction,
+} from "kysely";
+import { columnValuesOf } from "../adapter/condition.ts";
 import type { AdapterNames } from "../adapter/port.ts";
 import type { Claimable } from "../claimable.ts";
+import { invalidArgument } from "../errors.ts";
 import type { Selection } from "../local.ts";
-import { insertRows, inOrderOfIds, type InsertHeader } from "../mysql/insert.ts";
+import { inOrderOfIds, insertRows, type InsertHeader } from "../mysql/rows.ts";
 import { oidOfRow, TABLE_OID } from "../postgres/claimable-tables.ts";
 import type { RowMethods, SelectOptions } from "../sql/connection.ts";
 import type { AnyRow } from "../table.ts";
-import { withAnyTables } from "./any-tables.ts";
-import { conditionOf } from "./conditions.ts";
-import { kyselyNames } from "./names.ts";
+
+/** Stands for the `Database` interface of the application, where the table is only known at run time. */
+type AnyTables = Record<string, Record<string, unknown>>;
+
+const withAnyTables = <DB>(db: Kysely<DB>): Kysely<AnyTables> => db as unknown as Kysely<AnyTables>;
+
+/**
+ * The names that Kysely's plugins make, such as those of CamelCasePlugin. Asks the plugins themselves, with a
+ * query that is compiled and a result that is made up.
+ */
+export function kyselyNames<DB>(db: Kysely<DB>): AdapterNames {
+  const compiled = (table: string) => withAnyTables(db).selectFrom(table).selectAll().compile();
+  return {
+    table: (table) => {
+      const { query } = compiled(table);
+      const from = query.kind === "SelectQueryNode" ? query.from?.froms[0] : undefined;
+      if (from === undefined || !TableNode.is(from))
+        throw invalidArgument("tables", `has ${table}, which Kysely does not read as one table`);
+      const { schema, identifier } = from.table;
+      return schema === undefined ? identifier.name : `${schema.name}.${identifier.name}`;
+    },
+    property: async (table, column) => {
+      const { queryId } = compiled(table);
+      let result: QueryResult<Record<string, unknown>> = { rows: [{ [column]: null }] };
+      for (const plugin of db.getExecutor().plugins)
+        result = await plugin.transformResult({ queryId, result });
+      return Object.keys(result.rows[0] ?? {})[0] ?? column;
+    },
+  };
+}
+
+type Builder = ExpressionBuilder<AnyTables, string>;
+type Factory = (eb: Builder) => Expression<SqlBool>;
+
+/** Answers a condition in the form of Kysely. Undefined matches all rows. */
+function conditionOf(where: unknown): Factory | undefined {
+  if (where === undefined) return undefined;
+  if (isExpression(where)) return () => where;
+  if (typeof where === "function")
+    return (eb) => {
+      const expression: unknown = (where as (eb: Builder) => unknown)(eb);
+      if (isExpression(expression)) return expression;
+      throw invalidArgument("where", "must return an expression of Kysely");
+    };
+  const columns = columnValuesOf(where, "an expression of Kysely, a function that returns one");
+  return (eb) => eb.and(columns.map(([name, value]) => matching(eb, name, value)));
+}
+
+function matching(eb: Builder, name: string, value: unknown): Expression<SqlBool> {
+  if (value === null) return eb(name, "is", null);
+  if (!Array.isArray(value)) return eb(name, "=", value);
+  const values = value.filter((each) => each !== null);
+  const isOneOf = values.length === 0 ? eb.lit(false) : eb(name, "in", values);
+  return value.includes(null) ? eb.or([isOneOf, eb(name, "is", null)]) : isOneOf;
+}
+
+const isExpression = (value: unknown): value is Expression<SqlBool> =>
+  typeof value === "object" &&
+  value !== null &&
+  typeof (value as { toOperationNode?: unknown }).toOperationNode === "function";
 
 interface InsertOptions {
   skipExisting: boolean;

@@ -6,21 +6,67 @@ import { transactionEnded } from "../errors.ts";
 import { inChunks } from "../in-chunks.ts";
 import type { CellDatabase, DatabaseProblem, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
 import { runTransaction, type TransactionMark } from "../run-transaction.ts";
-import { allOrNothing } from "../sql/all-or-nothing.ts";
-import { sqlTablesOf, type SqlParts, type TransactionConfig } from "../sql/connection.ts";
-import { ROWS_PER_STATEMENT, SqlDatabase } from "../sql/database.ts";
-import { sqlOrm, type Select, type SqlOrm } from "../sql/orm.ts";
-import { ageMsOf } from "./age.ts";
+import {
+  sqlOrm,
+  sqlTablesOf,
+  type Connection,
+  type Select,
+  type SqlOrm,
+  type SqlParts,
+  type TransactionConfig,
+} from "../sql/connection.ts";
+import {
+  allOrNothing,
+  ROWS_PER_STATEMENT,
+  SqlDatabase,
+  SqlLedgerHistory,
+  type HistoryRow,
+} from "../sql/database.ts";
 import type { AnyRow } from "../table.ts";
-import { affectedRows } from "./driver.ts";
-import { isAbort, isDeadlock, isDuplicateKey, isLockConflict, missingTableOf } from "./failure.ts";
-import { MysqlLedgerHistory } from "./ledger-history.ts";
-import type { Orm } from "./orm.ts";
-import { migration, outstandingLeases, ownTables, verificationQueue } from "./schema.ts";
-import { storedTraits } from "./stored-traits.ts";
-import { isInTransaction, releaseSavepoint, sessionFaults, setSavepoint, withLockWait } from "./session.ts";
-import { duplicateIn } from "./unique-keys.ts";
-import { MysqlVerification } from "./verification.ts";
+import {
+  duplicateIn,
+  isAbort,
+  isDeadlock,
+  isDuplicateKey,
+  isLockConflict,
+  missingTableOf,
+} from "./failure.ts";
+import { storedTraits } from "./information-schema.ts";
+import {
+  ledgerHistory,
+  migration,
+  outstandingLeases,
+  ownTables,
+  verificationQueue,
+  type Orm,
+} from "./schema.ts";
+import {
+  affectedRows,
+  isInTransaction,
+  releaseSavepoint,
+  sessionFaults,
+  setSavepoint,
+  withLockWait,
+} from "./session.ts";
+import { ageMsOf, MysqlVerification } from "./verification.ts";
+
+class MysqlLedgerHistory extends SqlLedgerHistory<Orm> {
+  constructor(connection: Connection<unknown, Orm>) {
+    super(connection, ledgerHistory);
+  }
+
+  protected override upsert(orm: Orm, rows: HistoryRow[]): Promise<unknown> {
+    return orm
+      .insert(ledgerHistory)
+      .values(rows)
+      .onDuplicateKeyUpdate({
+        set: {
+          position: sql.raw("GREATEST(`position`, VALUES(`position`))"),
+          savedAt: sql`UTC_TIMESTAMP(3)`,
+        },
+      });
+  }
+}
 
 export interface MysqlDatabaseOptions<Config = TransactionConfig> {
   /**

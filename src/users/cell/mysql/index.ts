@@ -3,12 +3,11 @@ import { is } from "drizzle-orm";
 import { MySqlTransaction, type MySqlTransactionConfig } from "drizzle-orm/mysql-core";
 import { invalidArgument } from "../errors.ts";
 import type { CellDatabase } from "../local.ts";
-import { drizzleConnection } from "../sql/drizzle-connection.ts";
-import { drizzleTables } from "../sql/drizzle-tables.ts";
+import { drizzleConnection, drizzleTables } from "../sql/drizzle.ts";
 import { MysqlDatabase, type MysqlDatabaseOptions } from "./database.ts";
-import { isSingleConnection } from "./driver.ts";
-import type { Orm } from "./orm.ts";
 import { MysqlRows } from "./rows.ts";
+import type { Orm } from "./schema.ts";
+import { isSingleConnection } from "./session.ts";
 
 export {
   ledgerHistory,

@@ -8,9 +8,14 @@ import {
   mysqlEnum,
   mysqlTable,
   primaryKey,
+  type MySqlDatabase,
+  type MySqlQueryResultHKT,
+  type PreparedQueryHKTBase,
 } from "drizzle-orm/mysql-core";
 import type { Batch } from "../../client/api-types.ts";
 import type { SourceRow } from "../changes.ts";
+
+export type Orm = MySqlDatabase<MySqlQueryResultHKT, PreparedQueryHKTBase>;
 
 // The cell's own tables. Add them to your application's migrations, or call `install()` once.
 

@@ -1,8 +1,25 @@
 /** Statements about a connection and its transaction. */
 import { sql, type SQL } from "drizzle-orm";
+import type { DescribeError } from "../sql/connection.ts";
 import { isInsideTransaction, isMissingSavepoint } from "./failure.ts";
-import type { DescribeError } from "../sql/describe-error.ts";
-import type { Orm } from "./orm.ts";
+import type { Orm } from "./schema.ts";
+
+/** Pools have `getConnection`. Nothing is assumed about other drivers. */
+export function isSingleConnection(db: object): boolean {
+  const { $client: client } = db as { $client?: unknown };
+  return (
+    typeof client === "object" &&
+    client !== null &&
+    "beginTransaction" in client &&
+    !("getConnection" in client)
+  );
+}
+
+/** Counts the rows that were found, even if unchanged, because mysql2 sets CLIENT_FOUND_ROWS. */
+export async function affectedRows(statement: PromiseLike<unknown>): Promise<number> {
+  const [{ affectedRows: count }] = (await statement) as [{ affectedRows: number }];
+  return count;
+}
 
 const SAVEPOINT = "leasehold";
 

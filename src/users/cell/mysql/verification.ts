@@ -3,10 +3,17 @@ import { sourceOrder } from "../../../common/source-order.ts";
 import type { SqlParts } from "../sql/connection.ts";
 import { ANY_ROW, idKindOf, integerOrder, isIn, type RowOrder } from "../sql/row-order.ts";
 import { PROGRESS_NAME, SqlVerification } from "../sql/verification.ts";
-import { ageMsOf } from "./age.ts";
-import { bytes } from "./names.ts";
-import type { Orm } from "./orm.ts";
-import { verificationProgress, verificationQueue } from "./schema.ts";
+import { bytes } from "./information-schema.ts";
+import { verificationProgress, verificationQueue, type Orm } from "./schema.ts";
+
+/**
+ * The age of a time in milliseconds. A DATETIME is in UTC, as drizzle writes it. A TIMESTAMP has a time zone.
+ */
+export function ageMsOf(time: Column): SQL<number> {
+  const now = time.getSQLType().startsWith("timestamp") ? sql`NOW(3)` : sql`UTC_TIMESTAMP(3)`;
+  // Drivers return decimals as text.
+  return sql`TIMESTAMPDIFF(MICROSECOND, ${time}, ${now}) / 1000`.mapWith(Number);
+}
 
 export class MysqlVerification<Tx> extends SqlVerification<Tx, Orm> {
   constructor(parts: SqlParts<Tx, Orm>) {

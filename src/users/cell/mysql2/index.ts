@@ -6,8 +6,13 @@ import { invalidArgument } from "../errors.ts";
 import type { CellDatabase } from "../local.ts";
 import type { MysqlDatabaseOptions } from "../mysql/database.ts";
 
-export { condition, type ColumnValues, type Condition } from "../adapter/condition.ts";
-export { table, type PlainTable } from "../adapter/named-table.ts";
+export {
+  condition,
+  table,
+  type ColumnValues,
+  type Condition,
+  type PlainTable,
+} from "../adapter/condition.ts";
 export { migration } from "../mysql/schema.ts";
 
 /**

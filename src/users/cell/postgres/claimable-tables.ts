@@ -1,19 +1,85 @@
 import { getTableColumns, sql, type SQL, type Table } from "drizzle-orm";
 import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
+import { LeaseholdError } from "../../client/errors.ts";
 import type { StoredName } from "../adapter/stored-tables.ts";
 import type { Claimable } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
 import type { Connection, SqlTable } from "../sql/connection.ts";
 import type { AnyRow } from "../table.ts";
-import { currentOid, KnownTable } from "./known-table.ts";
-import type { Orm } from "./orm.ts";
-import { quoted } from "./read-table.ts";
-import { outstandingLeases } from "./schema.ts";
+import { quoted } from "./catalog.ts";
+import { outstandingLeases, type Orm } from "./schema.ts";
+
+/** Reads the oid of a table outside any transaction. `before` is the one that it had. */
+type Read = (before: string | undefined) => Promise<string | null | undefined>;
+
+/**
+ * The oid of the table with this name, and null if there is none. As long as the table of before exists, it's
+ * that one, because `SET` without `LOCAL` leaves another search path to the next user of a connection.
+ */
+const currentOid = (name: string, before = "0"): SQL =>
+  sql`coalesce(
+    (SELECT its.oid FROM pg_class AS its WHERE its.oid = ${sql.raw(before)} AND its.relname = ${name}),
+    to_regclass(${quoted({ schema: undefined, name })}))`;
+
+/**
+ * Checks that a statement found the table that the cell knows. If a body sets `search_path` to another
+ * schema, for example of a tenant, which has a table of the same name, rows would be written there.
+ */
+export class KnownTable {
+  readonly #read: Read;
+  readonly #mismatch: () => Error;
+  #oid: string | undefined;
+  #isDoubted = true;
+
+  constructor(read: Read, mismatch: () => Error) {
+    this.#read = read;
+    this.#mismatch = mismatch;
+  }
+
+  /** Call this before a transaction. Inside one, a pool of one connection would deadlock. */
+  async prepare(): Promise<void> {
+    if (!this.#isDoubted) return;
+    this.#oid = (await this.#read(this.#oid)) ?? undefined;
+    // A table that is missing may be created at any time.
+    this.#isDoubted = this.#oid === undefined;
+  }
+
+  /** Throws when a statement found another table. */
+  check(oid: unknown): void {
+    if (oid === this.#oid && oid !== undefined) return;
+    // The table may have been created again, so the next transaction reads its oid again.
+    this.#isDoubted = true;
+    throw this.#mismatch();
+  }
+}
+
+const ownTable = getTableConfig(outstandingLeases).name;
+
+export const tableOid = sql<string>`tableoid::text`.as("table_oid");
+
+/**
+ * The table that recovery reads. If a lease were saved in another one, reconciliation would not find it, and
+ * roll back the names of saved rows.
+ */
+export const leaseTable = <Tx>(connection: Connection<Tx, Orm>): KnownTable =>
+  new KnownTable(
+    async (before) => {
+      const [seen] = await connection
+        .orm()
+        .select({ oid: sql<string | null>`${currentOid(ownTable, before)}::oid::text`.as("oid") })
+        .from(sql`(VALUES (1)) AS one`);
+      return seen?.oid;
+    },
+    () =>
+      new LeaseholdError(
+        "the lease's row was written to another table than the one that recovery reads. " +
+          `If the transaction sets \`search_path\`, put the schema of ${ownTable} first`,
+        { code: "WRONG_TABLE" },
+      ),
+  );
 
 /** The column with the oid of a row's table. Kysely's CamelCasePlugin leaves such a name as it is. */
 export const TABLE_OID = "leaseholdtableoid";
-
-const ownTable = getTableConfig(outstandingLeases).name;
 
 /** A partition has an oid of its own. */
 const oidText = (oid: string): string => `coalesce(pg_partition_root(${oid}), ${oid})::oid::text`;

@@ -5,23 +5,53 @@ import type { Claimable } from "../claimable.ts";
 import { NotSavedError, transactionEnded } from "../errors.ts";
 import type { CellDatabase, DatabaseProblem, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
 import { runTransaction, type TransactionMark } from "../run-transaction.ts";
-import { allOrNothing } from "../sql/all-or-nothing.ts";
-import { sqlTablesOf, type SqlParts, type TransactionConfig } from "../sql/connection.ts";
-import { SqlDatabase } from "../sql/database.ts";
-import { sqlOrm, type Select, type SqlOrm } from "../sql/orm.ts";
+import {
+  sqlOrm,
+  sqlTablesOf,
+  type Connection,
+  type Select,
+  type SqlOrm,
+  type SqlParts,
+  type TransactionConfig,
+} from "../sql/connection.ts";
+import { allOrNothing, SqlDatabase, SqlLedgerHistory, type HistoryRow } from "../sql/database.ts";
 import type { AnyRow } from "../table.ts";
-import { ageMsOf } from "./age.ts";
-import { ClaimableTables } from "./claimable-tables.ts";
-import { isAbort, isFailedTransaction, isLockTimeout, missingTableOf, uniqueViolationOf } from "./failure.ts";
-import type { KnownTable } from "./known-table.ts";
-import { leaseTable, tableOid } from "./lease-table.ts";
-import { PostgresLedgerHistory } from "./ledger-history.ts";
-import type { Orm } from "./orm.ts";
-import { noteDeletions } from "./noted-deletions.ts";
-import { migration, outstandingLeases, ownTables, verificationQueue } from "./schema.ts";
-import { storedKeyParts, storedTraits } from "./stored-keys.ts";
-import { duplicateIn } from "./unique-keys.ts";
-import { PostgresVerification } from "./verification.ts";
+import { storedKeyParts, storedTraits } from "./catalog.ts";
+import { ClaimableTables, leaseTable, tableOid, type KnownTable } from "./claimable-tables.ts";
+import {
+  duplicateIn,
+  isAbort,
+  isFailedTransaction,
+  isLockTimeout,
+  missingTableOf,
+  uniqueViolationOf,
+} from "./failure.ts";
+import {
+  ledgerHistory,
+  migration,
+  outstandingLeases,
+  ownTables,
+  verificationQueue,
+  type Orm,
+} from "./schema.ts";
+import { ageMsOf, noteDeletions, PostgresVerification } from "./verification.ts";
+
+class PostgresLedgerHistory extends SqlLedgerHistory<Orm> {
+  constructor(connection: Connection<unknown, Orm>) {
+    super(connection, ledgerHistory);
+  }
+
+  protected override upsert(orm: Orm, rows: HistoryRow[]): Promise<unknown> {
+    return orm
+      .insert(ledgerHistory)
+      .values(rows)
+      .onConflictDoUpdate({
+        target: [ledgerHistory.cell, ledgerHistory.incarnation],
+        set: { position: sql`excluded.position`, savedAt: sql`clock_timestamp()` },
+        setWhere: sql`${ledgerHistory.position} < excluded.position`,
+      });
+  }
+}
 
 export interface PostgresDatabaseOptions<Config = TransactionConfig> {
   /** Options of local transactions. PostgreSQL's default, READ COMMITTED, is enough. */

@@ -1,14 +1,12 @@
 /** A cell's database on PostgreSQL, with drizzle-orm and node-postgres, postgres-js or PGlite. */
-import { is } from "drizzle-orm";
+import { entityKind, is } from "drizzle-orm";
 import { PgTransaction, type PgTransactionConfig } from "drizzle-orm/pg-core";
 import { invalidArgument } from "../errors.ts";
 import type { CellDatabase } from "../local.ts";
-import { drizzleConnection } from "../sql/drizzle-connection.ts";
-import { drizzleTables } from "../sql/drizzle-tables.ts";
+import { drizzleConnection, drizzleTables } from "../sql/drizzle.ts";
 import { PostgresDatabase, type PostgresDatabaseOptions } from "./database.ts";
-import type { Orm } from "./orm.ts";
-import { refuseSingleClient } from "./pool.ts";
 import { PostgresRows } from "./rows.ts";
+import type { Orm } from "./schema.ts";
 
 export {
   ledgerHistory,
@@ -50,3 +48,26 @@ export function postgres<Tx>(db: PostgresOrm<Tx>, options: PostgresOptions = {})
   const rows = new PostgresRows<Tx>(connection, drizzleTables);
   return new PostgresDatabase<Tx>({ connection, rows, tables: drizzleTables }, options);
 }
+
+/**
+ * On one connection of node-postgres, concurrent transactions are one: the COMMIT of each saves what the
+ * others wrote so far, without their leases. PGlite and postgres-js run such transactions one after the
+ * other.
+ */
+function refuseSingleClient(db: object): void {
+  // Compares drizzle's class marker, because importing the class would import its driver.
+  if ((db.constructor as { [entityKind]?: unknown })[entityKind] !== "NodePgDatabase") return;
+  const { $client: client } = db as { $client?: unknown };
+  if (typeof client === "object" && client !== null && !isPool(client))
+    throw invalidArgument(
+      "db",
+      "must have a pool, because concurrent transactions on one connection would be one: " +
+        "use drizzle(new Pool(...))",
+    );
+}
+
+/**
+ * Recognizes pools by class name, as drizzle does, or by a property, in case a bundler has renamed the class.
+ */
+const isPool = (client: object): boolean =>
+  client.constructor.name.includes("Pool") || "totalCount" in client;

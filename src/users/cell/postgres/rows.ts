@@ -2,11 +2,16 @@ import { inArray } from "drizzle-orm";
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 import type { Claimable } from "../claimable.ts";
 import type { Selection } from "../local.ts";
-import type { Connection, RowMethods, SelectOptions, SqlTables } from "../sql/connection.ts";
-import { selectRows } from "../sql/select-rows.ts";
+import {
+  selectRows,
+  type Connection,
+  type RowMethods,
+  type SelectOptions,
+  type SqlTables,
+} from "../sql/connection.ts";
 import type { AnyRow } from "../table.ts";
 import { columnsWithOid } from "./claimable-tables.ts";
-import type { Orm } from "./orm.ts";
+import type { Orm } from "./schema.ts";
 
 /** Rows of claimable tables, written and read with drizzle's statements. Answers them with `TABLE_OID`. */
 export class PostgresRows<Tx> implements RowMethods<Tx> {

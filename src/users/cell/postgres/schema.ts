@@ -1,7 +1,20 @@
 import { getTableName, sql } from "drizzle-orm";
-import { bigint, index, jsonb, pgTable, primaryKey, text, timestamp, uuid } from "drizzle-orm/pg-core";
+import {
+  bigint,
+  index,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  uuid,
+  type PgDatabase,
+  type PgQueryResultHKT,
+} from "drizzle-orm/pg-core";
 import type { Batch } from "../../client/api-types.ts";
 import type { SourceRow } from "../changes.ts";
+
+export type Orm = PgDatabase<PgQueryResultHKT>;
 
 // The cell's own tables. Add them to your application's migrations, or call `install()` once.
 

@@ -5,23 +5,52 @@ import type { Claimable } from "../claimable.ts";
 import type { SqlParts, SqlTable } from "../sql/connection.ts";
 import {
   ANY_ROW,
-  NO_ROW,
   idKindOf,
   integerOrder,
   isDecimal,
   isIn,
   isUuid,
+  NO_ROW,
   type RowOrder,
 } from "../sql/row-order.ts";
 import { PROGRESS_NAME, SqlVerification, unseen } from "../sql/verification.ts";
 import type { AnyRow } from "../table.ts";
 import type { ReadPage } from "../verification/ports.ts";
-import { ageMsOf } from "./age.ts";
+import { quoted } from "./catalog.ts";
 import { oidByName, type ClaimableTables } from "./claimable-tables.ts";
-import { withoutNote } from "./noted-deletions.ts";
-import type { Orm } from "./orm.ts";
-import { quoted } from "./read-table.ts";
-import { verificationProgress, verificationQueue } from "./schema.ts";
+import { verificationProgress, verificationQueue, type Orm } from "./schema.ts";
+
+/** The age of a time in milliseconds. A time without a zone is in UTC, as drizzle writes it. */
+export function ageMsOf(time: Column): SQL<number> {
+  const now = time.getSQLType().includes("with time zone")
+    ? sql`clock_timestamp()`
+    : sql`(clock_timestamp() AT TIME ZONE 'UTC')`;
+  return sql<number>`(extract(epoch FROM ${now} - ${time}) * 1000)::float8`;
+}
+
+/**
+ * Which rows a transaction has deleted, in a setting of the transaction. A savepoint that undoes a deletion
+ * undoes its note too. If a policy hides rows, nothing else tells a deleted row from one that lives on.
+ */
+const noted = sql`current_setting('leasehold.deleted', true)`;
+const one = sql`(VALUES (1)) AS one`;
+
+export async function noteDeletions(orm: Orm, claimable: Claimable, ids: readonly unknown[]): Promise<void> {
+  const notes = ids.map((id) => `${noteOf(claimable, id)}\n`).join("");
+  // Answers the length, because the text may be long.
+  const set = sql`length(set_config('leasehold.deleted', concat(${noted}, ${notes}::text), true))`;
+  await orm.select({ length: set.as("note_length") }).from(one);
+}
+
+/** Answers those ids whose deletion is not noted. */
+async function withoutNote(orm: Orm, claimable: Claimable, ids: readonly string[]): Promise<string[]> {
+  const [found] = await orm.select({ notes: sql<string | null>`${noted}`.as("notes") }).from(one);
+  const notes = new Set(found?.notes?.split("\n"));
+  return ids.filter((id) => !notes.has(noteOf(claimable, id)));
+}
+
+/** JSON, because an id may contain a line break. */
+const noteOf = ({ source }: Claimable, id: unknown): string => JSON.stringify([source, String(id)]);
 
 export class PostgresVerification<Tx> extends SqlVerification<Tx, Orm> {
   readonly #claimables: ClaimableTables<Tx>;

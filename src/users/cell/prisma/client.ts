@@ -1,4 +1,6 @@
 /** What the adapter uses of a generated Prisma client, whatever its schema and extensions. */
+import type { AdapterNames } from "../adapter/port.ts";
+import type { StoredName } from "../adapter/stored-tables.ts";
 import { invalidArgument } from "../errors.ts";
 
 /** The methods of a model that the adapter calls. */
@@ -71,7 +73,7 @@ export type TransactionClient<Client> = Client extends {
   : never;
 
 /** The scalar fields of a model, and their columns. */
-export interface Model {
+interface Model {
   /** As `@@map` names it, with its schema if the model has one. */
   schema: string | undefined;
   table: string;
@@ -127,4 +129,91 @@ export function checkClient(client: PrismaClientLike): void {
       "prisma",
       "must be the client of the primary, without the extension for read replicas",
     );
+}
+
+/** How the names of models and fields differ from those of tables and columns. */
+export class PrismaModels implements AdapterNames {
+  readonly #models: ReadonlyMap<string, Model>;
+  readonly #schema: string;
+
+  /** @param schema - Of models that don't name one. */
+  constructor(models: ReadonlyMap<string, Model>, schema: string) {
+    this.#models = models;
+    this.#schema = schema;
+  }
+
+  table(name: string): string {
+    const { schema, name: table } = this.tableOf(name);
+    return `${String(schema)}.${table}`;
+  }
+
+  property(name: string, column: string): string {
+    const { columns } = this.#model(name);
+    const field = [...columns].find(([, itsColumn]) => itsColumn === column)?.[0];
+    if (field !== undefined) return field;
+    // A column that is not in the model must not be taken for a field of the same name.
+    return columns.has(column) ? `${column} (column)` : column;
+  }
+
+  tableOf(name: string): StoredName {
+    const { schema = this.#schema, table } = this.#model(name);
+    return { schema, name: table };
+  }
+
+  columnOf(name: string, field: string): string {
+    const column = this.#model(name).columns.get(field);
+    if (column === undefined) throw invalidArgument("id", `names ${field}, which is not a field of ${name}`);
+    return column;
+  }
+
+  /** Prisma's `select` of all scalar fields. */
+  selectionOf(name: string): Record<string, true> {
+    return Object.fromEntries([...this.#model(name).columns.keys()].map((field) => [field, true as const]));
+  }
+
+  #model(name: string): Model {
+    const model = this.#models.get(name);
+    if (model === undefined)
+      throw invalidArgument("tables", `has ${name}, which is not a model of this Prisma client`);
+    return model;
+  }
+}
+
+/** The error of the database inside an error of Prisma, with the fields that Prisma's adapters give it. */
+interface DriverCause {
+  /** The SQLSTATE. */
+  originalCode?: string;
+  originalMessage?: string;
+  severity?: string;
+  detail?: string;
+  table?: string;
+  constraint?: { index?: string };
+}
+
+/**
+ * Answers an error of Prisma as node-postgres would have thrown it. Prisma keeps the SQLSTATE, but drops the
+ * severity of errors that it has a code of its own for, such as P2002. None of these are fatal once a
+ * transaction has begun. An error without a SQLSTATE, such as P2028 or a lost connection, stays as it is.
+ */
+export function describePrismaError(error: unknown): unknown {
+  const { originalCode, originalMessage, severity, detail, table, constraint } = driverCauseOf(error) ?? {};
+  if (originalCode === undefined) return error;
+  return {
+    code: originalCode,
+    severity: severity ?? "ERROR",
+    message: originalMessage ?? "",
+    table,
+    constraint: constraint?.index,
+    detail,
+  };
+}
+
+/** A statement's error has the driver's in `meta`. The error of a COMMIT can be the driver's itself. */
+function driverCauseOf(error: unknown): DriverCause | undefined {
+  const { name, cause, meta } = error as {
+    name?: string;
+    cause?: DriverCause;
+    meta?: { driverAdapterError?: { cause?: DriverCause } };
+  };
+  return name === "DriverAdapterError" ? cause : meta?.driverAdapterError?.cause;
 }

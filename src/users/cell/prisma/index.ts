@@ -7,7 +7,9 @@ import type { TransactionConfig } from "../sql/connection.ts";
 import { NamedTable } from "../table.ts";
 import {
   checkClient,
+  describePrismaError,
   modelsOf,
+  PrismaModels,
   type ModelName,
   type ModelRow,
   type ModelUpdate,
@@ -17,8 +19,6 @@ import {
   type RawClient,
   type TransactionClient,
 } from "./client.ts";
-import { describePrismaError } from "./failure.ts";
-import { PrismaModels } from "./models.ts";
 import { PrismaRows } from "./rows.ts";
 
 export { migration } from "../postgres/schema.ts";

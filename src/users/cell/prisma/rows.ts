@@ -2,12 +2,11 @@ import type { Claimable } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
 import { inChunks } from "../in-chunks.ts";
 import type { Selection } from "../local.ts";
-import { quoted } from "../postgres/read-table.ts";
+import { quoted } from "../postgres/catalog.ts";
 import type { RowMethods, SelectOptions } from "../sql/connection.ts";
 import { ROWS_PER_STATEMENT } from "../sql/database.ts";
 import type { AnyRow } from "../table.ts";
-import type { ModelMethods, RawClient } from "./client.ts";
-import type { PrismaModels } from "./models.ts";
+import type { ModelMethods, PrismaModels, RawClient } from "./client.ts";
 
 /** How often rows are looked for again because others have changed all that were found. */
 const LOCK_ATTEMPTS = 100;

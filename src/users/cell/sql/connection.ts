@@ -1,9 +1,33 @@
-import type { Column, SQL, Table } from "drizzle-orm";
+import { asc, inArray, type Column, type SQL, type Table } from "drizzle-orm";
 import type { StoredForeignKeys } from "../cascades.ts";
 import type { Claimable } from "../claimable.ts";
 import type { Selection } from "../local.ts";
 import type { AnyRow } from "../table.ts";
-import type { DescribeError } from "./describe-error.ts";
+
+/** Answers an error as an object with the properties that the database's usual driver gives its errors. */
+export type DescribeError = (error: Error) => object;
+
+export const asItIs: DescribeError = (error) => error;
+
+/** The selected columns and expressions, under the names of the row's fields. */
+export type Fields<Row> = { [Name in keyof Row]: Column | SQL | SQL.Aliased };
+
+export interface Select<Row> extends PromiseLike<Row[]> {
+  where(condition: SQL | undefined): Select<Row>;
+  orderBy(...by: SQL[]): Select<Row>;
+  limit(rows: number): Select<Row>;
+  for(lock: "update"): Select<Row>;
+}
+
+/** Methods that drizzle's databases share, although drizzle gives each dialect types of its own. */
+export interface SqlOrm {
+  /** Selects all columns if `fields` is missing. */
+  select<Row>(fields?: Fields<Row>): { from(table: Table | SQL): Select<Row> };
+  delete(table: Table): { where(condition: SQL | undefined): PromiseLike<unknown> };
+}
+
+/** A database or transaction as the part of it that all dialects share. */
+export const sqlOrm = (orm: unknown): SqlOrm => orm as SqlOrm;
 
 type IsolationLevel = "read uncommitted" | "read committed" | "repeatable read" | "serializable";
 
@@ -85,4 +109,24 @@ export async function sqlTablesOf<Tx>(
   const all: SqlTable[] = [];
   for (const claimable of claimables) all.push(await tables.of(undefined, claimable));
   return all;
+}
+
+/** Locks in the order of ids, so that two transactions over the same rows don't deadlock. */
+export async function selectRows<Tx>(
+  orm: unknown,
+  tables: SqlTables<Tx>,
+  its: SqlTable,
+  selection: Selection,
+  { limit, isLocking }: SelectOptions,
+  columns?: Fields<AnyRow>,
+): Promise<AnyRow[]> {
+  const condition =
+    "ids" in selection ? inArray(its.idColumn, [...selection.ids]) : tables.condition(its, selection.where);
+  const rows = sqlOrm(orm)
+    .select<AnyRow>(columns)
+    .from(its.table)
+    .where(condition)
+    .orderBy(asc(its.idColumn));
+  const limited = limit === undefined ? rows : rows.limit(limit);
+  return isLocking ? limited.for("update") : limited;
 }

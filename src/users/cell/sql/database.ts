@@ -7,23 +7,125 @@ import {
   inArray,
   isNotNull,
   isNull,
+  lte,
   sql,
   type Column,
   type SQL,
   type Table,
 } from "drizzle-orm";
 import { LeaseholdError } from "../../client/errors.ts";
+import type { LedgerPoint } from "../../client/ledger-history.ts";
 import { storedCascades } from "../cascades.ts";
+import { causesOf } from "../causes.ts";
 import type { Claimable } from "../claimable.ts";
 import { inChunks } from "../in-chunks.ts";
 import type { Deferred, FailedWrite, Selection } from "../local.ts";
 import type { LocalLease } from "../reconcile.ts";
+import type { LedgerHistoryTable } from "../saved-history.ts";
 import { declaredColumns, type AnyRow } from "../table.ts";
-import { sqlTablesOf, type Connection, type RowMethods, type SqlParts, type SqlTable } from "./connection.ts";
-import { checkExact, roundsIntegers } from "./exact-rows.ts";
-import { sqlOrm, type Fields, type Select, type SqlOrm } from "./orm.ts";
-import { StatementErrors } from "./statement-errors.ts";
-import { isUniqueKey, storedFault, type StoredTraits } from "./stored-faults.ts";
+import {
+  sqlOrm,
+  sqlTablesOf,
+  type Connection,
+  type Fields,
+  type RowMethods,
+  type Select,
+  type SqlOrm,
+  type SqlParts,
+  type SqlTable,
+} from "./connection.ts";
+import { isUniqueKey, storedFault, type StoredTraits } from "./unique-keys.ts";
+
+/** Remembers the errors of the cell's own statements about rows, by transaction, and what they wrote. */
+class StatementErrors<Tx> {
+  readonly #errors = new WeakMap<WeakKey, unknown[]>();
+  readonly #writes = new WeakMap<WeakKey, FailedWrite>();
+
+  /** Forgets those of an earlier transaction. Some drivers use the same object for each on a connection. */
+  begin(tx: Tx): void {
+    this.#errors.set(tx as WeakKey, []);
+  }
+
+  of(tx: Tx): readonly unknown[] {
+    return this.#errors.get(tx as WeakKey) ?? [];
+  }
+
+  writeOf(error: unknown): FailedWrite | undefined {
+    return [...causesOf(error)].map((cause) => this.#writes.get(cause)).find(Boolean);
+  }
+
+  noting(rows: RowMethods<Tx>): RowMethods<Tx> {
+    return {
+      insert: (tx, claimable, given, options) => {
+        const ids = given.map((row) => row[claimable.idName]);
+        return this.#note(tx, rows.insert(tx, claimable, given, options), writeTo(claimable, ids));
+      },
+      select: (tx, ...given) => this.#note(tx, rows.select(tx, ...given)),
+      update: (tx, claimable, ids, set) =>
+        this.#note(tx, rows.update(tx, claimable, ids, set), writeTo(claimable, ids)),
+      delete: (tx, ...given) => this.#note(tx, rows.delete(tx, ...given)),
+    };
+  }
+
+  async #note<T>(tx: Tx | undefined, statement: Promise<T>, write?: FailedWrite): Promise<T> {
+    try {
+      return await statement;
+    } catch (error) {
+      if (tx !== undefined) this.#errors.get(tx as WeakKey)?.push(error);
+      if (write !== undefined && error instanceof Error) this.#writes.set(error, write);
+      throw error;
+    }
+  }
+}
+
+const writeTo = (claimable: Claimable, ids: readonly unknown[]): FailedWrite => ({
+  claimable,
+  id: ids.length === 1 ? ids[0] : undefined,
+});
+
+/**
+ * Throws if an id, subject or scope may have been rounded. The driver is asked only if a row has a `bigint`
+ * that a number could not hold: an ORM may have made it of a number of the driver.
+ */
+export async function checkExact(
+  claimable: Claimable,
+  rows: readonly AnyRow[],
+  rounds: () => Promise<boolean>,
+): Promise<void> {
+  const isRounding = rows.some((row) => claimable.hasLarge(row)) && (await rounds());
+  for (const row of rows) claimable.checkExact(row, isRounding);
+}
+
+/** Whether the driver reads integers of 64 bits as numbers, which cannot hold 2^53 + 1. */
+export async function roundsIntegers(orm: unknown): Promise<boolean> {
+  const [read] = await sqlOrm(orm)
+    .select<{ value: unknown }>({ value: sql`9007199254740993`.as("large_integer") })
+    .from(sql`(SELECT 1) AS one`);
+  return typeof read?.value === "number";
+}
+
+const SAVEPOINT = "leasehold_write";
+
+/**
+ * Undoes the writes of `work` if it fails or answers undefined. No other statement of the transaction may
+ * come between them.
+ */
+export async function allOrNothing<T>(
+  tx: { execute(statement: SQL): PromiseLike<unknown> },
+  work: () => Promise<T>,
+): Promise<T> {
+  await tx.execute(sql.raw(`SAVEPOINT ${SAVEPOINT}`));
+  try {
+    const value = await work();
+    if (value === undefined) await tx.execute(sql.raw(`ROLLBACK TO SAVEPOINT ${SAVEPOINT}`));
+    await tx.execute(sql.raw(`RELEASE SAVEPOINT ${SAVEPOINT}`));
+    return value;
+  } catch (error) {
+    // A deadlock has undone the whole transaction, and the savepoint with it.
+    await Promise.resolve(tx.execute(sql.raw(`ROLLBACK TO SAVEPOINT ${SAVEPOINT}`))).catch(() => {});
+    throw error;
+  }
+}
 
 /** The table of outstanding leases, as a dialect declares it. */
 type OutstandingLeases = Table & Record<"uuid" | "state" | "deferred" | "createdAt", Column>;
@@ -33,7 +135,7 @@ interface LeasePage {
   limit: number;
 }
 
-export interface Dialect<Orm> {
+interface Dialect<Orm> {
   leases: OutstandingLeases;
   ageMsOf: (time: Column) => SQL<number>;
   /** Whether a transaction sees the current state of rows only with a lock, because it reads a snapshot. */
@@ -228,3 +330,50 @@ const notStored = (table: string, missing: number): Error =>
       "check its triggers and rules",
     { code: "NOT_STORED" },
   );
+
+type HistoryTable = Table & Record<"cell" | "incarnation" | "position", Column>;
+
+export interface HistoryRow extends LedgerPoint {
+  cell: string;
+}
+
+/**
+ * The table of what a cell has seen of its ledger. All processes of the cell share it, so rows only move
+ * forward. No statement runs in a transaction of the application, so nothing waits for the rows' locks for
+ * longer than one statement.
+ */
+export abstract class SqlLedgerHistory<Orm> implements LedgerHistoryTable {
+  readonly #connection: Connection<unknown, Orm>;
+  readonly #table: HistoryTable;
+
+  constructor(connection: Connection<unknown, Orm>, table: HistoryTable) {
+    this.#connection = connection;
+    this.#table = table;
+  }
+
+  /** Inserts rows. A row that exists keeps the larger position. */
+  protected abstract upsert(orm: Orm, rows: HistoryRow[]): Promise<unknown>;
+
+  async load(cell: string): Promise<LedgerPoint[]> {
+    const { incarnation, position } = this.#table;
+    return sqlOrm(this.#connection.orm())
+      .select<LedgerPoint>({ incarnation, position })
+      .from(this.#table)
+      .where(eq(this.#table.cell, cell));
+  }
+
+  async save(cell: string, points: readonly LedgerPoint[]): Promise<void> {
+    await this.upsert(
+      this.#connection.orm(),
+      points.map((point) => ({ cell, ...point })),
+    );
+  }
+
+  async remove(cell: string, points: readonly LedgerPoint[]): Promise<void> {
+    const { cell: itsCell, incarnation, position } = this.#table;
+    for (const point of points)
+      await sqlOrm(this.#connection.orm())
+        .delete(this.#table)
+        .where(and(eq(itsCell, cell), eq(incarnation, point.incarnation), lte(position, point.position)));
+  }
+}

@@ -11,10 +11,8 @@ import type {
   ReadPage,
   VerificationDatabase,
 } from "../verification/ports.ts";
-import type { Connection, SqlParts, SqlTable } from "./connection.ts";
-import { ROWS_PER_STATEMENT } from "./database.ts";
-import { checkExact, roundsIntegers } from "./exact-rows.ts";
-import { sqlOrm, type SqlOrm } from "./orm.ts";
+import { sqlOrm, type Connection, type SqlOrm, type SqlParts, type SqlTable } from "./connection.ts";
+import { checkExact, roundsIntegers, ROWS_PER_STATEMENT } from "./database.ts";
 import { idKindOf, NO_ROW, type RowOrder } from "./row-order.ts";
 
 /** The cell's own tables for verification, as a dialect declares them. */

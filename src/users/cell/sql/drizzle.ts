@@ -1,7 +1,14 @@
+import { getTableColumns, is, Table, type SQL } from "drizzle-orm";
+import type { Claimable } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
 import { requireOpen } from "../run-transaction.ts";
-import type { Connection, TransactionConfig } from "./connection.ts";
-import { asItIs } from "./describe-error.ts";
+import {
+  asItIs,
+  type Connection,
+  type SqlTable,
+  type SqlTables,
+  type TransactionConfig,
+} from "./connection.ts";
 
 /** A drizzle database, whatever its dialect and driver. */
 interface DrizzleDatabase<Tx> {
@@ -29,4 +36,19 @@ export function drizzleConnection<Tx, Orm>(db: DrizzleDatabase<Tx>): Connection<
     transaction: (body, config) => db.transaction(body, config),
     describeError: asItIs,
   };
+}
+
+/** Tables that the application declares with drizzle. */
+export const drizzleTables: SqlTables<unknown> = {
+  of: async (_tx, claimable) => drizzleTable(claimable),
+  condition: (_table, where) => where as SQL | undefined,
+};
+
+export function drizzleTable(claimable: Claimable): SqlTable {
+  const { table, name, idName } = claimable;
+  if (!is(table, Table))
+    throw invalidArgument("tables", `has ${name}, which is not a table of drizzle, as this database needs`);
+  const idColumn = getTableColumns(table)[idName];
+  if (idColumn === undefined) throw new Error(`${name} has no column ${idName}`);
+  return { claimable, table, idColumn };
 }

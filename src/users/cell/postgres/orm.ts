@@ -1,3 +1,0 @@
-import type { PgDatabase, PgQueryResultHKT } from "drizzle-orm/pg-core";
-
-export type Orm = PgDatabase<PgQueryResultHKT>;
