@@ -1,4 +1,4 @@
-import { patientClient } from "../../src/users/cell/conformance/patience.ts";
+import { patientClient } from "../../src/users/cell/conformance/target.ts";
 import { createClient, type Client } from "../../src/users/client/client.ts";
 import type { TestCoordinator } from "../../src/users/testing/index.ts";
 

@@ -6,9 +6,9 @@ import type { Batch, Transfer } from "../client/api-types.ts";
 import type { CallOptions } from "../client/connection.ts";
 import { defaultLimits } from "../../common/limits.ts";
 import type { TypesDocument } from "../../common/types/document.ts";
-import { reasonOf } from "./causes.ts";
+import { CallSite, invalidArgument, NotInstalledError, reasonOf, rememberFields } from "./errors.ts";
 import { BackgroundWork } from "./background-work.ts";
-import { beginAdjusting } from "./begin.ts";
+import { beginAdjusting, LeasedTransaction, type LeaseCalls, type LeaseEvent } from "./leased-transaction.ts";
 import {
   deleteInChunks,
   insertInChunks,
@@ -17,35 +17,28 @@ import {
   type BulkPorts,
   type BulkProgress,
 } from "./bulk-changes.ts";
-import { CallSite } from "./call-site.ts";
 import type { Changes, ClaimBatch, SourceRow } from "./changes.ts";
 import { chunkDefaults, type ChunkLimits } from "./chunks.ts";
 import { ClaimTransaction, type TransactionOptions } from "./claim-transaction.ts";
 import { scalarText, type Claimable } from "./claimable.ts";
-import { typesToSend } from "./declared-types.ts";
+import { TypesCheck, typesToSend } from "./declared-types.ts";
 import { DeferredLeases, noDeferred, type DeferredCounters } from "./deferred.ts";
-import { invalidArgument, NotInstalledError } from "./errors.ts";
-import { rememberFields } from "./field-errors.ts";
-import { LeasedTransaction, type LeaseCalls, type LeaseEvent } from "./leased-transaction.ts";
 import type { CellDatabase, Deferred } from "./local.ts";
-import { namingFields } from "./named-error.ts";
+import { fieldsOfDuplicate, namingFields, toValidationErrors } from "./validation.ts";
 import { PlannedWrites } from "./planned-writes.ts";
 import { reconcile, type Finding, type ReconcileOptions, type ReconcileResult } from "./reconcile.ts";
 import { ReconcileLoop, type ReconcileLoopOptions } from "./reconcile-loop.ts";
 import { ClientLeases, rollBackPatiently } from "./remote-leases.ts";
-import { digestScope, type ScopeDigest } from "./scope-digest.ts";
+import { digestScope, type ScopeDigest } from "./verification/row-names.ts";
 import { SavedHistory } from "./saved-history.ts";
 import { StatusReporter } from "./status-reporter.ts";
 import type { AnyRow, AnyTable, NewRow, Where } from "./table.ts";
 import { ClaimableTables } from "./tables.ts";
-import { TypesCheck } from "./types-check.ts";
-import { fieldsOfDuplicate, toValidationErrors } from "./validation.ts";
 import { createPorts } from "./verification/cell-ports.ts";
-import { VerificationLoop, type VerificationLoopOptions } from "./verification/loop.ts";
+import { VerificationLoop, verify, type VerificationLoopOptions } from "./verification/loop.ts";
 import type { VerifyOptions } from "./verification/options.ts";
 import type { VerificationPorts } from "./verification/ports.ts";
 import type { VerificationReport } from "./verification/report.ts";
-import { verify } from "./verification/verify.ts";
 
 export interface CellOptions<Tx> {
   /** With the cell's id and key. */

@@ -2,8 +2,14 @@ import type { Batch, Subject } from "../client/api-types.ts";
 import type { Types } from "../../common/types/types.ts";
 import type { Attribute, Claimable, RowClaim } from "./claimable.ts";
 import { canonicalOf } from "./declared-types.ts";
-import { InvalidNameError, invalidArgument } from "./errors.ts";
-import { fieldError, onePerField, rememberFields, type Origin } from "./field-errors.ts";
+import {
+  fieldError,
+  invalidArgument,
+  InvalidNameError,
+  onePerField,
+  rememberFields,
+  type Origin,
+} from "./errors.ts";
 import type { AnyRow, AnyTable } from "./table.ts";
 
 /** A row of the cell, as the coordinator knows it. */

@@ -1,11 +1,105 @@
+import { messageOf } from "../client/answer.ts";
 import {
   InvalidArgumentError,
   isLeaseholdError,
   LeaseholdError,
   type LeaseholdErrorName,
 } from "../client/errors.ts";
-import { reasonOf } from "./causes.ts";
-import type { Origin, RefusedInput } from "./field-errors.ts";
+
+const MAX_DEPTH = 5;
+
+/** An error and its causes, because drizzle wraps the errors of drivers. */
+export function* causesOf(error: unknown): Generator<Error> {
+  for (
+    let each: unknown = error, depth = 0;
+    each instanceof Error && depth < MAX_DEPTH;
+    each = each.cause, depth += 1
+  )
+    yield each;
+}
+
+/**
+ * Why something failed. An error of drizzle only repeats the statement with its values, which may be names of
+ * people, so its cause says why.
+ */
+export function reasonOf(error: unknown): string {
+  const isOfDrizzle = error instanceof Error && "query" in error && "params" in error;
+  return messageOf(isOfDrizzle ? (error.cause ?? error) : error);
+}
+
+/** The field that an op came from, for validation errors. */
+export interface Origin {
+  table: string;
+  attribute: string;
+  /** The id of the row. */
+  id: string;
+}
+
+/**
+ * What to show at the field: the name is taken, may be saved in a moment, cannot be a name, or cannot be
+ * changed until somebody else has done something.
+ */
+export type FieldProblem = "taken" | "try_again" | "invalid" | "failed";
+
+export interface FieldError {
+  table: string;
+  /** The column. */
+  field: string;
+  /**
+   * The id of the row. Undefined if the database refused the row before it had an id, or one of several rows.
+   */
+  id: string | undefined;
+  problem: FieldProblem;
+}
+
+/** Why a row of a bulk insert was not saved. */
+export interface RefusedInput {
+  /** Its index in the rows that were given. */
+  index: number;
+  /** The claimed column. Undefined if a unique key of the database refused the row. */
+  field: string | undefined;
+  /** The value of that column. */
+  value: string | undefined;
+  problem: FieldProblem;
+}
+
+const fieldsByError = new WeakMap<object, readonly FieldError[]>();
+
+/** Remembers the fields that an error is about, for `toValidationErrors`. */
+export function rememberFields(error: unknown, fields: readonly FieldError[]): void {
+  if (typeof error === "object" && error !== null) fieldsByError.set(error, fields);
+}
+
+/** The fields that were remembered for an error. */
+export const fieldsOf = (error: object): readonly FieldError[] | undefined => fieldsByError.get(error);
+
+/** From the worst to the mildest. A retry may only solve the last. */
+const severities: readonly FieldProblem[] = ["taken", "invalid", "failed", "try_again"];
+
+/**
+ * Keeps the worst problem of each field. A rename that meets another one has two conflicts: on the old name
+ * and on the new one.
+ */
+export function onePerField(errors: readonly FieldError[]): FieldError[] {
+  const worst = new Map<string, FieldError>();
+  for (const error of errors) {
+    const key = JSON.stringify([error.table, error.field, error.id]);
+    const other = worst.get(key);
+    if (other === undefined || severities.indexOf(error.problem) < severities.indexOf(other.problem))
+      worst.set(key, error);
+  }
+  return [...worst.values()];
+}
+
+export const fieldError = (
+  { table, attribute, id }: Omit<Origin, "id"> & { id: string | undefined },
+  problem: FieldProblem,
+): FieldError => ({
+  table,
+  field: attribute,
+  id,
+  problem,
+});
 
 export const invalidArgument = (field: string, message: string): InvalidArgumentError =>
   new InvalidArgumentError(`\`${field}\` ${message}`, { code: "INVALID_ARGUMENT", field });
@@ -119,5 +213,40 @@ export class BulkError extends LeaseholdError {
     this.recordsDone = recordsDone;
     this.chunksDone = chunksDone;
     this.refused = refused;
+  }
+}
+
+type Method = (...given: never[]) => unknown;
+type CaptureStackTrace = (target: { stack?: string }, method: Method | undefined) => void;
+
+/**
+ * The place in the application from which a method was called. By the time that the method fails, drivers and
+ * pools have often ended the chain of awaits, so the error's own stack does not reach that place.
+ */
+export class CallSite {
+  readonly #captured: { stack?: string } = {};
+
+  /** @param method - The public method of `object`. Frames from it inwards are left out. */
+  constructor(object: object, method: string) {
+    // Cheap, because the engine makes the text only when it is read. Not every engine has it.
+    const { captureStackTrace } = Error as { captureStackTrace?: CaptureStackTrace };
+    captureStackTrace?.(this.#captured, (object as Record<string, Method>)[method]);
+  }
+
+  /** Adds the call to the stack of an error, or shows it `instead` of the frames inside the SDK. */
+  showIn(error: Error, { instead }: { instead: boolean }): void {
+    const frames = this.#frames;
+    if (frames === "") return;
+    const [caller = ""] = frames.split("\n", 1);
+    const stack = error.stack ?? "";
+    if (instead) error.stack = `${error.name}: ${error.message}\n${frames}`;
+    else if (!stack.includes(caller)) error.stack = `${stack}\n${frames}`;
+  }
+
+  /** The first line describes the captured object. */
+  get #frames(): string {
+    const { stack = "" } = this.#captured;
+    const end = stack.indexOf("\n");
+    return end === -1 ? "" : stack.slice(end + 1);
   }
 }

@@ -50,6 +50,10 @@ export {
   LocalCommitUnknownError,
   NotInstalledError,
   NotSavedError,
+  type FieldError,
+  type FieldProblem,
+  type Origin,
+  type RefusedInput,
 } from "./errors.ts";
 export type { TypesDocument } from "../../common/types/document.ts";
 export type { LeaseEvent } from "./leased-transaction.ts";
@@ -91,13 +95,16 @@ export {
   type RemotePageRequest,
 } from "./remote-leases.ts";
 export { mergePositions, positionCookie, type Positions } from "../router/positions.ts";
-export type { ScopeDigest } from "./scope-digest.ts";
+export type { ScopeDigest } from "./verification/row-names.ts";
 export type { LedgerHistoryTable } from "./saved-history.ts";
 export type { AnyRow, AnyTable, NamedTable, NewRow, Row, RowUpdate, Where } from "./table.ts";
-export type { FieldError, FieldProblem, Origin, RefusedInput } from "./field-errors.ts";
 export { toValidationErrors } from "./validation.ts";
 export { formatReport, type FormatOptions } from "./verification/format.ts";
-export type { VerificationLoop, VerificationLoopOptions } from "./verification/loop.ts";
+export {
+  VerificationAborted,
+  type VerificationLoop,
+  type VerificationLoopOptions,
+} from "./verification/loop.ts";
 export type { VerificationProgress, VerifyOptions } from "./verification/options.ts";
 export type {
   IdRange,
@@ -113,4 +120,3 @@ export {
   type VerificationReport,
   type VerificationStatus,
 } from "./verification/report.ts";
-export { VerificationAborted } from "./verification/verify.ts";

@@ -1,6 +1,5 @@
 import { describeFailure, unknownFrom, type Answer } from "../client/answer.ts";
-import { reasonOf } from "./causes.ts";
-import { invalidArgument } from "./errors.ts";
+import { invalidArgument, reasonOf } from "./errors.ts";
 import { inParallel } from "./in-parallel.ts";
 import { isUnknownLease, type LeaseState, type RemoteLease, type RemoteLeases } from "./remote-leases.ts";
 

@@ -1,5 +1,5 @@
 import type { LedgerHistory, LedgerPoint } from "../client/ledger-history.ts";
-import { reasonOf } from "./causes.ts";
+import { reasonOf } from "./errors.ts";
 
 /** The cell's table of what it has seen of its ledger (L7). All processes of the cell share it. */
 export interface LedgerHistoryTable {

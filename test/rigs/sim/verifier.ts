@@ -11,7 +11,7 @@ import {
   type VerifiedTable,
 } from "../../../src/users/cell/verification/ports.ts";
 import type { VerificationItem, VerificationReport } from "../../../src/users/cell/verification/report.ts";
-import { VerificationAborted, verify } from "../../../src/users/cell/verification/verify.ts";
+import { VerificationAborted, verify } from "../../../src/users/cell/verification/loop.ts";
 import { isLeaseholdError, LeaseholdError } from "../../../src/users/client/errors.ts";
 import type { Batch as ApiBatch, Source } from "../../../src/users/client/api-types.ts";
 import { defaultLimits } from "../../../src/common/limits.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { beginAdjusting, type Begun } from "../../../src/users/cell/begin.ts";
+import { beginAdjusting, type Begun } from "../../../src/users/cell/leased-transaction.ts";
 import type { LeaseState } from "../../../src/users/cell/remote-leases.ts";
 import type { Answer, Refused } from "../../../src/users/client/answer.ts";
 import type { Batch, Conflict } from "../../../src/users/client/api-types.ts";

@@ -4,7 +4,7 @@ import type { Deferred } from "../../../src/users/cell/local.ts";
 import type { LeaseState } from "../../../src/users/cell/remote-leases.ts";
 import { unknown, type Answer, type Refused } from "../../../src/users/client/answer.ts";
 import type { Batch, Conflict } from "../../../src/users/client/api-types.ts";
-import { refusal } from "../../../src/users/cell/conformance/memory-remote.ts";
+import { refusal } from "../../../src/users/cell/conformance/local-leases.ts";
 
 const batch: Batch = {
   destroys: ["a", "b", "c"].map((value) => ({ bucket: { type: "ROUTES", value } })),

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { HeldSlot } from "../../../src/users/cell/verification/held-slot.ts";
+import { HeldSlot } from "../../../src/users/cell/verification/run.ts";
 
 test("[A3] a slot that is lost says when to ask again, to keep the place in the queue", async () => {
   const answers = [

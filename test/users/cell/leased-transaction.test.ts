@@ -1,12 +1,15 @@
 import { describe, expect, test } from "vitest";
-import type { Begun } from "../../../src/users/cell/begin.ts";
+import {
+  LeasedTransaction,
+  type Begun,
+  type LeaseEvent,
+} from "../../../src/users/cell/leased-transaction.ts";
 import { LocalCommitUnknownError, NotSavedError, transactionEnded } from "../../../src/users/cell/errors.ts";
-import { LeasedTransaction, type LeaseEvent } from "../../../src/users/cell/leased-transaction.ts";
 import type { LocalTransactions, TransactionResult } from "../../../src/users/cell/local.ts";
 import type { LeaseState } from "../../../src/users/cell/remote-leases.ts";
 import { unknown, type Answer } from "../../../src/users/client/answer.ts";
 import { LeaseholdError, UnavailableError } from "../../../src/users/client/errors.ts";
-import { refusal } from "../../../src/users/cell/conformance/memory-remote.ts";
+import { refusal } from "../../../src/users/cell/conformance/local-leases.ts";
 import { MemoryLocal } from "./memory-leases.ts";
 
 const UUID = "01890000-0000-7000-8000-000000000001";

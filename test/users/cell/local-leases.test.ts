@@ -1,7 +1,7 @@
 import * as vitest from "vitest";
 import { MemoryLocal } from "./memory-leases.ts";
 import { localLeasesSuite } from "../../../src/users/cell/conformance/local-leases.ts";
-import { suitesOf } from "../../../src/users/cell/conformance/runner.ts";
+import { suitesOf } from "../../../src/users/cell/conformance/target.ts";
 
 localLeasesSuite(suitesOf(vitest), "the in-memory twin", async () => {
   const local = new MemoryLocal(Date.now);

@@ -7,8 +7,7 @@ import {
   InvalidArgumentError,
   TimeoutError,
 } from "../../../src/users/client/errors.ts";
-import { namingFields } from "../../../src/users/cell/named-error.ts";
-import { toValidationErrors } from "../../../src/users/cell/validation.ts";
+import { namingFields, toValidationErrors } from "../../../src/users/cell/validation.ts";
 
 const origin = (attribute: string, id = "7") => ({ table: "users", attribute, id });
 const origins = {

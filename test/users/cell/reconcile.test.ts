@@ -8,7 +8,7 @@ import {
 } from "../../../src/users/cell/reconcile.ts";
 import type { LeaseState } from "../../../src/users/cell/remote-leases.ts";
 import { unknown } from "../../../src/users/client/answer.ts";
-import { MemoryRemote, refusal } from "../../../src/users/cell/conformance/memory-remote.ts";
+import { MemoryRemote, refusal } from "../../../src/users/cell/conformance/local-leases.ts";
 import { MemoryLocal } from "./memory-leases.ts";
 
 const MINUTE = 60_000;

@@ -2,8 +2,7 @@
 import { pgTable, serial, text } from "drizzle-orm/pg-core";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { claimable } from "../../../src/users/cell/claimable.ts";
-import { typesToSend } from "../../../src/users/cell/declared-types.ts";
-import { TypesCheck } from "../../../src/users/cell/types-check.ts";
+import { TypesCheck, typesToSend } from "../../../src/users/cell/declared-types.ts";
 import { NotFoundError, UnavailableError } from "../../../src/users/client/errors.ts";
 import { typesOf, type TypesDocument } from "../../../src/common/types/document.ts";
 import { gitlabTypes } from "../../../src/common/types/gitlab.ts";

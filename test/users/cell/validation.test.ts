@@ -1,6 +1,10 @@
 import { expect, test } from "vitest";
-import { BulkError, InvalidNameError, LocalCommitUnknownError } from "../../../src/users/cell/errors.ts";
-import { rememberFields } from "../../../src/users/cell/field-errors.ts";
+import {
+  BulkError,
+  InvalidNameError,
+  LocalCommitUnknownError,
+  rememberFields,
+} from "../../../src/users/cell/errors.ts";
 import { fieldsOfBegin, toValidationErrors } from "../../../src/users/cell/validation.ts";
 import * as errors from "../../../src/users/client/errors.ts";
 import type { Conflict } from "../../../src/users/client/api-types.ts";

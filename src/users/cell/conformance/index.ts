@@ -1,20 +1,24 @@
 /** Tests for database adapters of cells, with any test runner like Jest. Needs Node 22.13. */
-import { cellDatabaseSuite } from "./cell-database.ts";
+import { cellDatabaseSuite, notInstalledSuite } from "./cell-database.ts";
 import { localLeasesSuite, localWorldOf } from "./local-leases.ts";
-import { notInstalledSuite } from "./not-installed.ts";
-import { ReusedDatabases } from "./reused-databases.ts";
-import { suitesOf, type TestRunner } from "./runner.ts";
-import type { ConformanceCoordinator, ConformanceTarget } from "./target.ts";
+import { dropTables } from "./schema.ts";
+import {
+  suitesOf,
+  type ConformanceCoordinator,
+  type ConformanceDatabase,
+  type ConformanceTarget,
+  type TestRunner,
+} from "./target.ts";
 import { transactionSuite } from "./transactions.ts";
 import { verificationSuite } from "./verification/suite.ts";
 
-export type { TestRunner } from "./runner.ts";
 export type {
   ConformanceCoordinator,
   ConformanceDatabase,
   ConformanceRows,
   ConformanceTables,
   ConformanceTarget,
+  TestRunner,
   Values,
 } from "./target.ts";
 
@@ -84,4 +88,38 @@ async function testCoordinator(): Promise<ConformanceCoordinator> {
   const coordinator = await startTestCoordinator();
   const { url, keys } = coordinator;
   return { url, keys, fetch: (to, init) => coordinator.fetch(to, init), stop: () => coordinator.close() };
+}
+
+/**
+ * Opens a target's database only if all opened ones are in use. A suite that stops its database leaves it
+ * empty for the next suite.
+ */
+class ReusedDatabases {
+  readonly target: ConformanceTarget<unknown>;
+  readonly #free: ConformanceDatabase<unknown>[] = [];
+  readonly #opened: ConformanceDatabase<unknown>[] = [];
+
+  constructor(target: ConformanceTarget<unknown>) {
+    const open = async (): Promise<ConformanceDatabase<unknown>> => {
+      const database = this.#free.pop() ?? (await target.open());
+      if (!this.#opened.includes(database)) this.#opened.push(database);
+      const stop = async (): Promise<void> => {
+        await database.query(dropTables);
+        this.#free.push(database);
+      };
+      return {
+        tables: database.tables,
+        database: () => database.database(),
+        where: (table, values) => database.where(table, values),
+        query: (statement) => database.query(statement),
+        write: (db, statement) => database.write(db, statement),
+        stop,
+      };
+    };
+    this.target = { ...target, open };
+  }
+
+  async stop(): Promise<void> {
+    for (const database of this.#opened) await database.stop();
+  }
 }

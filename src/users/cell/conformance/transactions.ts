@@ -5,9 +5,8 @@
  */
 import { toValidationErrors } from "../validation.ts";
 import { AlreadyClaimedError, LeaseholdError } from "../../client/errors.ts";
-import type { Suites } from "./runner.ts";
+import type { ConformanceCoordinator, ConformanceTarget, Suites } from "./target.ts";
 import { dialects, switches } from "./schema.ts";
-import type { ConformanceCoordinator, ConformanceTarget } from "./target.ts";
 import { fresh, quoted, signUp, worldOf, type TestedTransaction, type World } from "./world.ts";
 
 export function transactionSuite(

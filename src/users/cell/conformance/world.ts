@@ -7,17 +7,18 @@ import type { PlannedWrites } from "../planned-writes.ts";
 import type { Bucket, LookupResult } from "../../client/api-types.ts";
 import { createClient, type Client } from "../../client/client.ts";
 import { FaultyFetch } from "./faulty-fetch.ts";
-import { patientCell, patientClient } from "./patience.ts";
-import type { Suites } from "./runner.ts";
-import { claimablesOf, dialects, switches } from "./schema.ts";
-import type {
-  ConformanceCoordinator,
-  ConformanceDatabase,
-  ConformanceRows,
-  ConformanceTarget,
-  TableName,
-  Values,
+import {
+  patientCell,
+  patientClient,
+  type ConformanceCoordinator,
+  type ConformanceDatabase,
+  type ConformanceRows,
+  type ConformanceTarget,
+  type Suites,
+  type TableName,
+  type Values,
 } from "./target.ts";
+import { claimablesOf, dialects, switches } from "./schema.ts";
 
 export interface World<Coordinator extends ConformanceCoordinator = ConformanceCoordinator> {
   target: ConformanceTarget<unknown>;

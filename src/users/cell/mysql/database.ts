@@ -1,9 +1,9 @@
 import { and, eq, inArray, isNotNull, sql } from "drizzle-orm";
 import { getTableConfig, type MySqlTable } from "drizzle-orm/mysql-core";
 import { declaredCascades } from "../cascades.ts";
+import { inChunks } from "../chunks.ts";
 import type { Claimable } from "../claimable.ts";
 import { transactionEnded } from "../errors.ts";
-import { inChunks } from "../in-chunks.ts";
 import type { CellDatabase, DatabaseProblem, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
 import { runTransaction, type TransactionMark } from "../run-transaction.ts";
 import {

@@ -1,6 +1,6 @@
 import { getTableName } from "drizzle-orm";
 import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
-import { causesOf } from "../causes.ts";
+import { causesOf } from "../errors.ts";
 import type { DatabaseProblem } from "../local.ts";
 import { asItIs, type DescribeError, type SqlTable } from "../sql/connection.ts";
 import { columnsOfKey, columnsOfText } from "../sql/unique-keys.ts";

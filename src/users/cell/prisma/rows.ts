@@ -1,6 +1,6 @@
+import { inChunks } from "../chunks.ts";
 import type { Claimable } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
-import { inChunks } from "../in-chunks.ts";
 import type { Selection } from "../local.ts";
 import { quoted } from "../postgres/catalog.ts";
 import type { RowMethods, SelectOptions } from "../sql/connection.ts";

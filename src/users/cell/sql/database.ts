@@ -16,9 +16,9 @@ import {
 import { LeaseholdError } from "../../client/errors.ts";
 import type { LedgerPoint } from "../../client/ledger-history.ts";
 import { storedCascades } from "../cascades.ts";
-import { causesOf } from "../causes.ts";
+import { inChunks } from "../chunks.ts";
 import type { Claimable } from "../claimable.ts";
-import { inChunks } from "../in-chunks.ts";
+import { causesOf } from "../errors.ts";
 import type { Deferred, FailedWrite, Selection } from "../local.ts";
 import type { LocalLease } from "../reconcile.ts";
 import type { LedgerHistoryTable } from "../saved-history.ts";

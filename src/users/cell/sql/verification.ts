@@ -1,7 +1,7 @@
 import { and, asc, eq, getTableColumns, inArray, sql, type Column, type SQL, type Table } from "drizzle-orm";
+import { inChunks } from "../chunks.ts";
 import type { Claimable } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
-import { inChunks } from "../in-chunks.ts";
 import type { AnyRow } from "../table.ts";
 import type {
   IdRange,

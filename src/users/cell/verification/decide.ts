@@ -1,16 +1,57 @@
-import { isLeaseholdError } from "../../client/errors.ts";
-import type { Source } from "../../client/api-types.ts";
-import { chunkDefaults } from "../chunks.ts";
 import type { Types } from "../../../common/types/types.ts";
-import type { Different, Drift, Extra, Missing, SkipReason } from "./compare.ts";
+import type { Source } from "../../client/api-types.ts";
+import { isLeaseholdError } from "../../client/errors.ts";
+import { chunkDefaults } from "../chunks.ts";
+import type { Different, Drift, Extra, Missing, Recency, SkipReason } from "./compare.ts";
 import type { Counts } from "./counts.ts";
 import type { RunCursor, TablePass } from "./cursor.ts";
 import type { Examined } from "./examine.ts";
 import type { Settings } from "./options.ts";
-import type { DriftGroup, PendingDrifts } from "./pending-drifts.ts";
 import { releaseKey, rowKey, type QueuedRow, type VerificationPorts, type VerifiedTable } from "./ports.ts";
 import { judge, Repairer, repairQueued, withHolders, type DriftOutcome, type Skipped } from "./repair.ts";
 import { keyOfRecord, namesOf, type NamedClaim } from "./row-names.ts";
+
+interface DriftGroup {
+  drifts: Drift[];
+  recency: Recency;
+}
+
+/** Drifts to be repaired together: a lease costs much the same for one claim as for a few hundred. */
+export class PendingDrifts {
+  readonly #maxPerGroup: number;
+  #drifts: Drift[] = [];
+  #recency: Recency | undefined;
+
+  constructor(maxPerGroup: number) {
+    this.#maxPerGroup = maxPerGroup;
+  }
+
+  get drifts(): readonly Drift[] {
+    return this.#drifts;
+  }
+
+  /** The ages of all pending drifts are measured from their earliest reading. */
+  add(drifts: readonly Drift[], recency: Recency): void {
+    this.#drifts.push(...drifts);
+    if (drifts.length > 0 && (this.#recency === undefined || recency.asOfMs < this.#recency.asOfMs))
+      this.#recency = recency;
+  }
+
+  replace(drifts: Drift[]): void {
+    this.#drifts = drifts;
+    if (drifts.length === 0) this.#recency = undefined;
+  }
+
+  /** Takes full groups, and with `isLast` also the rest. */
+  *take(isLast: boolean): Generator<DriftGroup> {
+    while (this.#recency !== undefined && this.#drifts.length >= (isLast ? 1 : this.#maxPerGroup)) {
+      const drifts = this.#drifts.splice(0, this.#maxPerGroup);
+      const group = { drifts, recency: this.#recency };
+      if (this.#drifts.length === 0) this.#recency = undefined;
+      yield group;
+    }
+  }
+}
 
 /** Decides which drifts are repaired, which are skipped, and when a run needs approval. */
 export class Decider {

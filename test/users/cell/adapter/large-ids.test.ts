@@ -11,7 +11,7 @@ import { Pool, types } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createCell, type Cell } from "../../../../src/users/cell/cell.ts";
 import { claimable } from "../../../../src/users/cell/claimable.ts";
-import { patientCell } from "../../../../src/users/cell/conformance/patience.ts";
+import { patientCell } from "../../../../src/users/cell/conformance/target.ts";
 import { kyselyMysql, kyselyTables } from "../../../../src/users/cell/kysely/index.ts";
 import type { CellDatabase } from "../../../../src/users/cell/local.ts";
 import { mysql } from "../../../../src/users/cell/mysql/index.ts";

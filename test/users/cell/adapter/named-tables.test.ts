@@ -5,7 +5,7 @@ import { setImmediate } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { condition, table } from "../../../../src/users/cell/adapter/index.ts";
 import { createCell, type Cell, type CellOptions } from "../../../../src/users/cell/cell.ts";
-import { patientCell, patientClient } from "../../../../src/users/cell/conformance/patience.ts";
+import { patientCell, patientClient } from "../../../../src/users/cell/conformance/target.ts";
 import { claimable, type Claimable } from "../../../../src/users/cell/claimable.ts";
 import { toValidationErrors } from "../../../../src/users/cell/validation.ts";
 import { createClient } from "../../../../src/users/client/client.ts";

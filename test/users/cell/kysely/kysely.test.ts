@@ -3,7 +3,7 @@ import { CamelCasePlugin, sql, type Generated, type Kysely, type Transaction } f
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createCell, type Cell, type CellOptions } from "../../../../src/users/cell/cell.ts";
-import { patientCell, patientClient } from "../../../../src/users/cell/conformance/patience.ts";
+import { patientCell, patientClient } from "../../../../src/users/cell/conformance/target.ts";
 import { claimable, type Claimable } from "../../../../src/users/cell/claimable.ts";
 import { kyselyMysql, kyselyPostgres, kyselyTables } from "../../../../src/users/cell/kysely/index.ts";
 import type { Where } from "../../../../src/users/cell/table.ts";

@@ -3,7 +3,7 @@ import { eq, sql } from "drizzle-orm";
 import { int, mysqlTable, unique, uniqueIndex, varchar } from "drizzle-orm/mysql-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createCell, type Cell } from "../../../../src/users/cell/cell.ts";
-import { patientCell, patientClient } from "../../../../src/users/cell/conformance/patience.ts";
+import { patientCell, patientClient } from "../../../../src/users/cell/conformance/target.ts";
 import { claimable } from "../../../../src/users/cell/claimable.ts";
 import { toValidationErrors } from "../../../../src/users/cell/validation.ts";
 import { createClient } from "../../../../src/users/client/client.ts";

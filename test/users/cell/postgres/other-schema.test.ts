@@ -8,7 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { createCell, type Cell } from "../../../../src/users/cell/cell.ts";
 import { claimable, type Claimable } from "../../../../src/users/cell/claimable.ts";
 import type { ClaimTransaction } from "../../../../src/users/cell/claim-transaction.ts";
-import { patientCell } from "../../../../src/users/cell/conformance/patience.ts";
+import { patientCell } from "../../../../src/users/cell/conformance/target.ts";
 import { fresh } from "../../../../src/users/cell/conformance/world.ts";
 import { kyselyPostgres, kyselyTables } from "../../../../src/users/cell/kysely/index.ts";
 import type { CellDatabase } from "../../../../src/users/cell/local.ts";

@@ -5,7 +5,7 @@ import { v7 as uuidv7 } from "uuid";
 import { Client } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createCell, type Cell, type CellOptions } from "../../../../src/users/cell/cell.ts";
-import { patientCell, patientClient } from "../../../../src/users/cell/conformance/patience.ts";
+import { patientCell, patientClient } from "../../../../src/users/cell/conformance/target.ts";
 import { claimable, type Claimable } from "../../../../src/users/cell/claimable.ts";
 import {
   prismaPostgres,

@@ -6,9 +6,8 @@
  * docs/reference/protocol.md.
  */
 import * as vitest from "vitest";
-import { suitesOf } from "../../../../src/users/cell/conformance/runner.ts";
 import { switches } from "../../../../src/users/cell/conformance/schema.ts";
-import type { ConformanceCoordinator } from "../../../../src/users/cell/conformance/target.ts";
+import { suitesOf, type ConformanceCoordinator } from "../../../../src/users/cell/conformance/target.ts";
 import { fresh, quoted, signUp, worldOf } from "../../../../src/users/cell/conformance/world.ts";
 import { LocalCommitUnknownError } from "../../../../src/users/cell/errors.ts";
 import { toValidationErrors } from "../../../../src/users/cell/validation.ts";

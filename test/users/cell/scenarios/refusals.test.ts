@@ -5,7 +5,7 @@ import type { PGlite } from "@electric-sql/pglite";
 import { afterEach, beforeAll, beforeEach, afterAll, expect, test } from "vitest";
 import { createCell, type CellEvent } from "../../../../src/users/cell/cell.ts";
 import { claimable } from "../../../../src/users/cell/claimable.ts";
-import { patientCell, patientClient } from "../../../../src/users/cell/conformance/patience.ts";
+import { patientCell, patientClient } from "../../../../src/users/cell/conformance/target.ts";
 import { postgres } from "../../../../src/users/cell/postgres/index.ts";
 import { toValidationErrors } from "../../../../src/users/cell/validation.ts";
 import { createClient, type ClientOptions } from "../../../../src/users/client/client.ts";

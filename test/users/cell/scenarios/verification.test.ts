@@ -1,6 +1,6 @@
 /** What verification finds, decides and repairs, whatever the adapter is. It runs on PGlite. */
 import * as vitest from "vitest";
-import { suitesOf } from "../../../../src/users/cell/conformance/runner.ts";
+import { suitesOf } from "../../../../src/users/cell/conformance/target.ts";
 import { verifiedCellSuite } from "../../../../src/users/cell/conformance/verification/verified-cell.ts";
 import { pgliteTarget } from "./starts.ts";
 import { approvalSuite } from "./verification/approval.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Drift } from "../../../../src/users/cell/verification/compare.ts";
-import { PendingDrifts } from "../../../../src/users/cell/verification/pending-drifts.ts";
+import { PendingDrifts } from "../../../../src/users/cell/verification/decide.ts";
 
 const drifts = (count: number): Drift[] =>
   Array.from({ length: count }, () => ({ action: "destroy" }) as Drift);

@@ -1,13 +1,35 @@
 /** Verification of a cell with any database, against the in-memory coordinator, whose clock can be set. */
+import { compareBytes, sourceOrder } from "../../../../common/source-order.ts";
 import { claimable, type Claimable } from "../../claimable.ts";
-import { sourceOrder, compareBytes } from "../../../../common/source-order.ts";
-import type { Suites } from "../runner.ts";
-import type { ConformanceTarget } from "../target.ts";
-import { brief, changes, kinds, takes, username } from "./drifts.ts";
+import type { VerificationItem, VerificationReport } from "../../verification/report.ts";
+import type { ConformanceTarget, Suites } from "../target.ts";
 import { verifiedCellSuite, verifiedTablesOf, type VerifiedCell } from "./verified-cell.ts";
 
-const HOUR_MS = 3_600_000;
 const USERS = "RAILS_TABLE_USERS";
+const subject = (id: number | string) => ({ type: "USER" as const, id: String(id) });
+const source = (id: number | string) => ({ type: USERS, id: String(id) }) as const;
+export const username = (value: string) => ({ type: "USERNAMES" as const, value });
+
+export const kinds = ({ counts: { missing, different, extra } }: VerificationReport): number[] => [
+  missing,
+  different,
+  extra,
+];
+export const changes = ({ counts: { created, replaced, destroyed } }: VerificationReport): number[] => [
+  created,
+  replaced,
+  destroyed,
+];
+export const brief = ({ action, bucket, reason, outcome, skipReason }: VerificationItem): string =>
+  `${action} ${bucket.value} (${reason}) ${skipReason === undefined ? outcome : `skipped: ${skipReason}`}`;
+
+export const takes = (value: string, id: number | string) => ({
+  bucket: username(value),
+  subject: subject(id),
+  source: source(id),
+});
+
+const HOUR_MS = 3_600_000;
 
 /**
  * What a database adapter can change about verification: reads of ranges, the order and the spelling of ids,

@@ -10,10 +10,16 @@ import type { Batch, Bucket, ClaimRecord, Source } from "../../../client/api-typ
 import type { LedgerPoint } from "../../../client/ledger-history.ts";
 import type { TestCoordinator } from "../../../testing/index.ts";
 import { FaultyFetch } from "../faulty-fetch.ts";
-import { patientCell, patientClient } from "../patience.ts";
-import type { Suites } from "../runner.ts";
+import {
+  patientCell,
+  patientClient,
+  type ConformanceDatabase,
+  type ConformanceRows,
+  type ConformanceTarget,
+  type Suites,
+  type TableName,
+} from "../target.ts";
 import { dialects } from "../schema.ts";
-import type { ConformanceDatabase, ConformanceRows, ConformanceTarget, TableName } from "../target.ts";
 import { createTables, quoted, type Match } from "../world.ts";
 
 const HOUR_MS = 3_600_000;

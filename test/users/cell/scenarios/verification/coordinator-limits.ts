@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createCell } from "../../../../../src/users/cell/cell.ts";
 import { createClient, type Client, type ClientOptions } from "../../../../../src/users/client/client.ts";
-import { patientCell, patientClient } from "../../../../../src/users/cell/conformance/patience.ts";
+import { patientCell, patientClient } from "../../../../../src/users/cell/conformance/target.ts";
 import { FaultyFetch } from "../../../../../src/users/cell/conformance/faulty-fetch.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../../../../src/users/testing/index.ts";
 import {

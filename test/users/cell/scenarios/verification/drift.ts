@@ -6,10 +6,10 @@ import {
   kinds,
   takes,
   username,
-} from "../../../../../src/users/cell/conformance/verification/drifts.ts";
+} from "../../../../../src/users/cell/conformance/verification/suite.ts";
 import type { VerifiedCell } from "../../../../../src/users/cell/conformance/verification/verified-cell.ts";
 import { formatReport } from "../../../../../src/users/cell/verification/format.ts";
-import { VerificationAborted } from "../../../../../src/users/cell/verification/verify.ts";
+import { VerificationAborted } from "../../../../../src/users/cell/verification/loop.ts";
 
 const HOUR_MS = 3_600_000;
 const USERS = "RAILS_TABLE_USERS";

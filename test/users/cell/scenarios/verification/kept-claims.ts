@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { claimable } from "../../../../../src/users/cell/claimable.ts";
 import type { VerifiedCell } from "../../../../../src/users/cell/conformance/verification/verified-cell.ts";
-import { VerificationAborted } from "../../../../../src/users/cell/verification/verify.ts";
+import { VerificationAborted } from "../../../../../src/users/cell/verification/loop.ts";
 
 const HOUR_MS = 3_600_000;
 const USERS = "RAILS_TABLE_USERS";

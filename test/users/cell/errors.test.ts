@@ -1,6 +1,39 @@
-/** The caller's line in the stacks of errors. */
+import { DrizzleQueryError } from "drizzle-orm";
 import { expect, onTestFinished, test } from "vitest";
-import { CallSite } from "../../../src/users/cell/call-site.ts";
+import { BulkError, CallSite, LocalCommitUnknownError, reasonOf } from "../../../src/users/cell/errors.ts";
+
+test("an error of drizzle says what its driver says, and no values of the statement", () => {
+  const lost = new Error("Connection terminated unexpectedly");
+  const wrapped = new DrizzleQueryError("delete from users where email = $1", ["ada@x.io"], lost);
+  expect(reasonOf(wrapped)).toBe("Connection terminated unexpectedly");
+  expect(new LocalCommitUnknownError(wrapped, undefined).message).toBe(
+    "it is unknown whether the local transaction was saved: Connection terminated unexpectedly. " +
+      "Read the rows again",
+  );
+  expect(reasonOf(lost)).toBe("Connection terminated unexpectedly");
+  expect(reasonOf(new Error("outer", { cause: lost }))).toBe("outer");
+  expect(reasonOf("text")).toBe("text");
+});
+
+const done = { recordsDone: 2, chunksDone: 1 };
+
+test("a chunk with an unknown outcome is not reported as unsaved", () => {
+  const lease = "00000000-0000-7000-8000-000000000001";
+  expect(new BulkError(new LocalCommitUnknownError("connection lost", lease), done)).toMatchObject({
+    code: "UNKNOWN_COMMIT",
+    outcomeKnown: false,
+    leaseUuid: lease,
+  });
+});
+
+test("an error of the application has no conflicts and a known outcome", () => {
+  expect(new BulkError(new Error("no"), done)).toMatchObject({
+    code: "BULK_FAILED",
+    outcomeKnown: true,
+    conflicts: [],
+    leaseUuid: undefined,
+  });
+});
 
 class Service {
   site(): CallSite {
