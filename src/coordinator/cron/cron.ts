@@ -2,10 +2,9 @@ import { lt, sql } from "drizzle-orm";
 import { ask } from "../kernel/ask.ts";
 import { fanOut } from "../kernel/fan-out.ts";
 import type { Cell, Snapshot } from "../kernel/directory/messages.ts";
-import type { Growth } from "../capabilities/growth/messages.ts";
 import type { HistoryPoint, ShardWork } from "../kernel/messages.ts";
 import type { KnownLease } from "../capabilities/projection/messages.ts";
-import { ok, refused, type Result } from "../kernel/refusal.ts";
+import { ok, type Result } from "../kernel/refusal.ts";
 import { configOf, type Env } from "../env.ts";
 import { KnownFormat } from "../isolate/known-format.ts";
 import { KnownPlacement } from "../isolate/known-placement.ts";
@@ -13,13 +12,11 @@ import { objectsOf } from "../objects/objects.ts";
 import { Witness } from "../capabilities/loss/edge/witness.ts";
 import { defaultRuntime } from "../runtime.ts";
 import { Database } from "../d1/database.ts";
-import { copyAudit, pruneAudit, type AuditSource } from "../capabilities/audit/edge/cron.ts";
+import { copyAudits, pruneAudit } from "../capabilities/audit/edge/cron.ts";
 import { pruneCredentialUses } from "../capabilities/keys/edge/credential-uses.ts";
 import { causeOf } from "../d1/failure.ts";
-import { dropCopies, stepGrowth } from "../capabilities/growth/edge/cron.ts";
-import type { GrowthDriver } from "../capabilities/growth/edge/growth-driver.ts";
+import { continueGrowth, type CronDriver } from "../capabilities/growth/edge/cron.ts";
 import { inStatements, jsonArray, type JsonRow } from "../d1/json-rows.ts";
-import { readGrowthCopy } from "../d1/directory-copies.ts";
 import { DirectoryWatch } from "../capabilities/loss/edge/directory-watch.ts";
 import {
   mirrorCells,
@@ -29,6 +26,7 @@ import {
 } from "../capabilities/projection/edge/mirror.ts";
 import { CALL_TIMEOUT_MS, END_STATEMENTS, type CronRun } from "./cron-run.ts";
 import { isLostBy } from "../capabilities/loss/edge/lost-part.ts";
+import { tellRemovals } from "../capabilities/removal/edge/cron.ts";
 import { settleOperations } from "../capabilities/operations/edge/cron.ts";
 import { cells, cronRuns } from "../d1/schema.ts";
 import { knownLeases, knownPage } from "../capabilities/projection/edge/pull.ts";
@@ -192,36 +190,6 @@ export async function runCron(
   return report;
 }
 
-/** A run that also makes steps of a growth, and settles operations. Its envelope follows the placement. */
-type CronDriver = CronRun & GrowthDriver;
-
-/** How long a run makes steps of a growth, if it has the time. */
-const GROWTH_MS = 15_000;
-
-/**
- * Continues a growth, so that it ends although nobody calls its steps. It never orders the cut. An aborted
- * growth may have left copies, and shards that still note changes for it, if they could not be reached.
- */
-async function continueGrowth(
-  driver: CronDriver,
-  { growth, growthCopiedAt }: { growth: Growth | null; growthCopiedAt: number },
-): Promise<void> {
-  const { clock, deadlineMs } = driver;
-  const { log } = driver.runtime;
-  if (growth === null) {
-    if (growthCopiedAt === 0) return;
-    const last = await readGrowthCopy(driver.database);
-    if (!last.ok || last.value?.phase !== "copying" || last.value.isDropped === true) return;
-    // Another one may have started since the directory was asked.
-    if (last.value.position > growthCopiedAt) return;
-    const dropped = await dropCopies(driver, last.value);
-    if (!dropped.ok) log("growth_failed", { error: causeOf(dropped) });
-    return;
-  }
-  const stepped = await stepGrowth(driver, growth, Math.min(deadlineMs, clock.now() + GROWTH_MS));
-  if (!stepped.ok) log("growth_failed", { error: causeOf(stepped) });
-}
-
 /** Work that reads a whole table is done once per hour. A run that is missed is made up for an hour later. */
 const isFirstOfHour = (scheduledAtMs: number): boolean => scheduledAtMs % 3_600_000 < 60_000;
 
@@ -284,31 +252,6 @@ function startOf(count: number, nowMs: number): number {
 
 const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
 
-/**
- * Tells the directory of cells whose ledgers say that they are removed, if it does not know that (X5): the
- * operator's call may have ended too early, or the directory went back in time.
- */
-async function tellRemovals(
-  { envelope, objects, runtime }: CronRun,
-  visits: readonly Visit[],
-): Promise<Result<null>> {
-  for (const { cell, isRemoved, removed } of visits) {
-    if (isRemoved || removed === null) continue;
-    const { atMs: removedAtMs, operator } = removed;
-    const told = await ask(runtime.clock, CALL_TIMEOUT_MS, async () =>
-      objects.directory().removeCell({ ...envelope, operator, cell, removedAtMs }),
-    );
-    // A directory that has forgotten the cell is reconciled first (H8).
-    const isForgotten = told.kind === "refused" && told.refusal.reason === "CELL_UNKNOWN";
-    if (told.kind !== "ok" && !isForgotten)
-      return refused(
-        "UNAVAILABLE",
-        `the directory was not told that cell ${cell} is removed: ${causeOf(told)}`,
-      );
-  }
-  return ok(null);
-}
-
 /** What a shard has for a run. Null: it has not said. */
 interface PokedShard extends Nullable<ShardWork> {
   shard: number;
@@ -342,41 +285,6 @@ async function pokeShards(
     }
     return poked;
   });
-}
-
-/**
- * Copies the audit entries of the directory, if it answers, and of ledgers and shards that have some. Returns
- * whether D1 has all of them now.
- */
-async function copyAudits(
-  run: CronRun,
-  doesAnswer: boolean,
-  visits: readonly Visit[],
-  works: readonly PokedShard[],
-): Promise<Result<boolean>> {
-  const { objects, limits } = run;
-  const directory: AuditSource = {
-    part: "directory",
-    pull: (message) => objects.directory().pullAudit(message),
-  };
-  const ledgers = visits
-    .filter(({ auditEntries }) => auditEntries !== null && auditEntries > 0)
-    .map(({ cell }): AuditSource => ({
-      part: `ledger-${cell}`,
-      pull: (message) => objects.ledger(cell).pullAudit(message),
-    }));
-  const shards = works
-    .filter(({ auditEntries }) => auditEntries !== null && auditEntries > 0)
-    .map(({ shard }): AuditSource => ({
-      part: `shard-${shard}`,
-      pull: (message) => objects.shard(shard).pullAudit(message),
-    }));
-  const sources = [...(doesAnswer ? [directory] : []), ...ledgers, ...shards];
-  const copied = await fanOut(sources, limits.fanOut, (source) => copyAudit(run, source));
-  const failed = copied.find((result) => !result.ok);
-  if (failed !== undefined) return failed;
-  const areAllKnown = doesAnswer && [...visits, ...works].every(({ auditEntries }) => auditEntries !== null);
-  return ok(areAllKnown && copied.every((result) => result.ok && result.value));
 }
 
 /** Stores how fresh each cell's copy is. */

@@ -953,7 +953,7 @@ export const bugs: Record<string, Bug> = {
   "the cron does not tell the directory of a removed cell": one(
     "X5",
     ["I37"],
-    "src/coordinator/cron/cron.ts",
+    "src/coordinator/capabilities/removal/edge/cron.ts",
     "if (isRemoved || removed === null) continue;",
     "if (isRemoved || removed?.atMs !== 0) continue;",
   ),

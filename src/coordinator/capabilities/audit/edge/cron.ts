@@ -1,5 +1,6 @@
 import { and, desc, eq, getTableColumns, gte, isNotNull, lt, sql, type SQL } from "drizzle-orm";
 import { ask } from "../../../kernel/ask.ts";
+import { fanOut } from "../../../kernel/fan-out.ts";
 import { AUDIT_PAGE, type AuditAction, type AuditEntry, type AuditPage, type PullAudit } from "../audit.ts";
 import type { Answer } from "../../../kernel/ports.ts";
 import { ok, type Result } from "../../../kernel/refusal.ts";
@@ -11,17 +12,57 @@ import { inStatements, jsonArray, type JsonRow } from "../../../d1/json-rows.ts"
 import { audit, cronRuns, keys } from "../../../d1/schema.ts";
 
 /** An object that may have audit entries. */
-export interface AuditSource {
+interface AuditSource {
   /** Its name in the audit: `directory`, `ledger-7` or `shard-3`. */
   part: string;
   pull: (message: PullAudit) => Promise<Result<AuditPage>>;
+}
+
+/** What a ledger or shard has told of its entries. Null: it has not said. */
+interface HasEntries {
+  auditEntries: number | null;
+}
+
+/**
+ * Copies the audit entries of the directory, if it answers, and of ledgers and shards that have some. Returns
+ * whether D1 has all of them now.
+ */
+export async function copyAudits(
+  run: CronRun,
+  doesAnswer: boolean,
+  visits: readonly ({ cell: string } & HasEntries)[],
+  works: readonly ({ shard: number } & HasEntries)[],
+): Promise<Result<boolean>> {
+  const { objects, limits } = run;
+  const directory: AuditSource = {
+    part: "directory",
+    pull: (message) => objects.directory().pullAudit(message),
+  };
+  const ledgers = visits
+    .filter(({ auditEntries }) => auditEntries !== null && auditEntries > 0)
+    .map(({ cell }): AuditSource => ({
+      part: `ledger-${cell}`,
+      pull: (message) => objects.ledger(cell).pullAudit(message),
+    }));
+  const shards = works
+    .filter(({ auditEntries }) => auditEntries !== null && auditEntries > 0)
+    .map(({ shard }): AuditSource => ({
+      part: `shard-${shard}`,
+      pull: (message) => objects.shard(shard).pullAudit(message),
+    }));
+  const sources = [...(doesAnswer ? [directory] : []), ...ledgers, ...shards];
+  const copied = await fanOut(sources, limits.fanOut, (source) => copyAudit(run, source));
+  const failed = copied.find((result) => !result.ok);
+  if (failed !== undefined) return failed;
+  const areAllKnown = doesAnswer && [...visits, ...works].every(({ auditEntries }) => auditEntries !== null);
+  return ok(areAllKnown && copied.every((result) => result.ok && result.value));
 }
 
 /**
  * Copies the entries of one object into D1, and lets it drop those that D1 has (O2). Returns whether D1 has
  * all of them. The next run continues if this one has no room.
  */
-export async function copyAudit(run: CronRun, { part, pull }: AuditSource): Promise<Result<boolean>> {
+async function copyAudit(run: CronRun, { part, pull }: AuditSource): Promise<Result<boolean>> {
   const { database, envelope, runtime } = run;
   let copied: string | null = null;
   while (hasRoom(run)) {

@@ -11,6 +11,7 @@ import { operationRunning } from "../../operations/messages.ts";
 import { inTheWayOf } from "../../operations/operations.ts";
 import { shardsOf } from "../../../kernel/placement.ts";
 import { ok, refused, type Result } from "../../../kernel/refusal.ts";
+import type { CronRun } from "../../../cron/cron-run.ts";
 import type { Objects } from "../../../objects/objects.ts";
 import type { WallClock } from "../../../runtime.ts";
 import { readGrowthCopy, readSeen } from "../../../d1/directory-copies.ts";
@@ -303,3 +304,33 @@ async function askSource(
 
 const pause = (clock: WallClock, ms: number): Promise<void> =>
   new Promise((resume) => clock.after(Math.max(0, ms), resume));
+
+/** A run that also makes steps of a growth, and settles operations. Its envelope follows the placement. */
+export type CronDriver = CronRun & GrowthDriver;
+
+/** How long a run makes steps of a growth, if it has the time. */
+const GROWTH_MS = 15_000;
+
+/**
+ * Continues a growth, so that it ends although nobody calls its steps. It never orders the cut. An aborted
+ * growth may have left copies, and shards that still note changes for it, if they could not be reached.
+ */
+export async function continueGrowth(
+  driver: CronDriver,
+  { growth, growthCopiedAt }: { growth: Growth | null; growthCopiedAt: number },
+): Promise<void> {
+  const { clock, deadlineMs } = driver;
+  const { log } = driver.runtime;
+  if (growth === null) {
+    if (growthCopiedAt === 0) return;
+    const last = await readGrowthCopy(driver.database);
+    if (!last.ok || last.value?.phase !== "copying" || last.value.isDropped === true) return;
+    // Another one may have started since the directory was asked.
+    if (last.value.position > growthCopiedAt) return;
+    const dropped = await dropCopies(driver, last.value);
+    if (!dropped.ok) log("growth_failed", { error: causeOf(dropped) });
+    return;
+  }
+  const stepped = await stepGrowth(driver, growth, Math.min(deadlineMs, clock.now() + GROWTH_MS));
+  if (!stepped.ok) log("growth_failed", { error: causeOf(stepped) });
+}
