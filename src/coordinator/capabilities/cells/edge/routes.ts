@@ -1,10 +1,8 @@
 import * as z from "zod";
-import { limitTable } from "../../../../common/limits.ts";
 import { locationHints } from "../../../location-hints.ts";
 import {
   cellId,
   cellIdInBody,
-  keyId,
   nextPageToken,
   nothing,
   pageSize,
@@ -13,7 +11,7 @@ import {
   wellFormedText,
 } from "../../../api/contract/fields.ts";
 import { auditFull, route, unknownCell, type RouteError } from "../../../api/contract/route.ts";
-import { cell, key, mintedKey, role } from "../../../api/contract/schemas.ts";
+import { cell } from "../../../api/contract/schemas.ts";
 
 const operator = ["operator"] as const;
 const viewers = ["operator", "viewer"] as const;
@@ -56,16 +54,16 @@ const removing: RouteError = {
   reason: "CELL_REMOVING",
   when: "An operator removes the cell. Go on with its steps.",
 };
-const removed: RouteError = {
+export const removed: RouteError = {
   code: "FAILED_PRECONDITION",
   reason: "CELL_REMOVED",
   when: "The cell was removed. That is final.",
 };
-const directoryDown: RouteError = {
+export const directoryDown: RouteError = {
   code: "UNAVAILABLE",
   when: "The directory or the cell's ledger cannot be reached.",
 };
-const changing = [directoryDown, auditFull];
+export const changing = [directoryDown, auditFull];
 
 const stateChange = {
   schema: z.strictObject({ reason: reason.optional() }).meta({ id: "CellStateChange" }),
@@ -208,120 +206,5 @@ export const cellRoutes = {
     responses: { 200: { about: "The cell is active.", schema: cellAnswer } },
     errors: [unknownCell, changedMeanwhile, removing, removed, ...changing],
     example: { params: { cell: "7" } },
-  }),
-};
-
-const exampleKey = {
-  id: "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42",
-  role: "cell",
-  cell_id: "7",
-  created_at: "2026-11-20T12:00:00.000Z",
-  expires_at: "2027-02-18T12:00:00.000Z",
-  note: "deployed with ansible",
-};
-const exampleRevoked = { ...exampleKey, revoked_at: "2026-12-01T08:30:00.000Z" };
-
-const newKey = z
-  .strictObject({
-    role,
-    cell_id: cellIdInBody
-      .optional()
-      .meta({ description: "The cell of the key. Required for the role `cell`, refused for the others." }),
-    expires_in_s: z
-      .int()
-      .min(1)
-      .optional()
-      .meta({
-        description:
-          `Lifetime in seconds, at most ${limitTable.keyLifetimeS.default} (400 days). Left out: 90 ` +
-          "days.",
-      }),
-    note: wellFormedText(256, "What the key is for.").optional(),
-    reason: reason.optional(),
-  })
-  .meta({ id: "NewKey" });
-
-const revocation = z
-  .strictObject({
-    cell_id: cellIdInBody.optional().meta({
-      description:
-        "The cell of a key that was made offline. Without it, the cell's ledger doesn't learn of the " +
-        "revocation.",
-    }),
-    reason: reason.optional(),
-  })
-  .meta({ id: "Revocation" });
-
-export const keyRoutes = {
-  mintKey: route({
-    group: "keys",
-    method: "POST",
-    path: "/v1/admin/keys",
-    summary: "Make a key",
-    about: "Makes a key and lists it. Only this answer contains the key itself, so save it.",
-    roles: operator,
-    params: nothing,
-    query: nothing,
-    body: { schema: newKey, required: true },
-    responses: {
-      201: {
-        about: "The new key.",
-        schema: mintedKey,
-        example: { ...exampleKey, key: "lhk_eyJ2IjoxLCJpZCI6…" },
-      },
-    },
-    errors: [unknownCell, removed, ...changing],
-    example: { body: { role: "cell", cell_id: "7", expires_in_s: 7_776_000, note: "deployed with ansible" } },
-  }),
-  listKeys: route({
-    group: "keys",
-    method: "GET",
-    path: "/v1/admin/keys",
-    summary: "List keys",
-    about: "Lists every key that was made or revoked here, the latest change last.",
-    roles: viewers,
-    params: nothing,
-    query: page,
-    responses: {
-      200: {
-        about: "A page of keys.",
-        schema: z.strictObject({ keys: z.array(key), next_page_token: nextPageToken }),
-        example: { keys: [exampleRevoked], next_page_token: "" },
-      },
-    },
-    errors: [directoryDown],
-    example: {},
-  }),
-  revokeKey: route({
-    group: "keys",
-    method: "POST",
-    path: "/v1/admin/keys/{id}/revoke",
-    summary: "Revoke a key",
-    about:
-      "Revokes a key. `/v1/cells/…` refuses a revoked cell key at once, because the cell's ledger " +
-      "learns of the revocation first. All other routes, and keys of other roles, take up to 30 " +
-      "seconds. If you revoke the key that you are using, this call is its last, so make another " +
-      "operator key first. You can also revoke a key that was made offline: give its id, and for a cell " +
-      "key `cell_id`.",
-    roles: operator,
-    params: z.strictObject({ id: keyId }),
-    query: nothing,
-    body: { schema: revocation, required: false },
-    responses: {
-      200: {
-        about: "The key is revoked.",
-        schema: z.strictObject({ key }),
-        example: { key: exampleRevoked },
-      },
-    },
-    errors: [
-      {
-        code: "RESOURCE_EXHAUSTED",
-        when: "Too many revoked keys have not expired yet. Rotate the signing secret instead.",
-      },
-      unknownCell,
-      ...changing,
-    ],
-    example: { params: { id: "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42" } },
   }),
 };

@@ -4,7 +4,7 @@ import type { Operator } from "../../../kernel/messages.ts";
 import type { MintedKey } from "../messages.ts";
 import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 import { invalid } from "../../../api/batch.ts";
-import { keyRoutes } from "../../cells/edge/routes.ts";
+import { keyRoutes } from "./routes.ts";
 import type { WaitUntil } from "../../../runtime.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Handlers } from "../../../api/handler.ts";
