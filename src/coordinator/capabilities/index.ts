@@ -23,12 +23,14 @@ import { scrub } from "./scrub/index.ts";
 import { slots } from "./slots/index.ts";
 import { stale } from "./stale/index.ts";
 import { status } from "./status/index.ts";
+import { transfer } from "./transfer/index.ts";
 import { types } from "./types/index.ts";
 import { upgrade } from "./upgrade/index.ts";
 import { waiting } from "./waiting/index.ts";
 
 /** Their order is that of their hooks. */
 export const capabilities = [
+  transfer,
   audit,
   renewals,
   reports,

@@ -8,14 +8,7 @@
 import type { Stamp } from "./formats.ts";
 import type { Placement } from "./placement.ts";
 import type { Conflict, OpList, Refusal } from "./refusal.ts";
-import type {
-  BySide,
-  DigestedClaims,
-  MovedClaims,
-  TransferOp,
-  TransferParty,
-  TransferRange,
-} from "../capabilities/transfer/range.ts";
+import type { MovedClaims, TransferParty, TransferRange } from "../capabilities/transfer/range.ts";
 
 /**
  * A moment in the history of a ledger, a shard or the directory (H1): an incarnation, and the largest
@@ -118,26 +111,26 @@ export interface Prepare extends Holder {
   allowMissing: boolean;
   /** Present if a verification makes this begin (H6). */
   isVerification?: true;
-  /** Present in the prepare of a transfer, which has no other op (Y1). */
-  transfer?: TransferOp;
 }
 
 export type Outcome = "COMMITTED" | "ROLLED_BACK";
 
 /**
- * A commit or rollback, sent to one shard. It applies to all holds there of one execution. `PRECOMMITTED`:
- * nothing is decided yet, but the transfer may be cut from now on (Y6).
+ * What a ledger tells shards of an execution. Capabilities add steps before the decision.
+ *
+ * @public
  */
+export interface ToldOutcomes extends Record<Outcome, true> {}
+
+/** A commit or rollback, sent to one shard. It applies to all holds there of one execution. */
 export interface Decision extends Holder {
-  outcome: Outcome | "PRECOMMITTED";
+  outcome: keyof ToldOutcomes;
   /** Null: releases an attempt that was never granted, whatever the epoch of its holds. */
   epoch: number | null;
   /** The shard that granted the holds. Absent: this one (G6). */
   grantedBy?: number;
   /** The names of a release. Nobody may know its execution. */
   keys?: BucketKey[];
-  /** Present in the decision of a transfer. */
-  transfer?: TransferRange;
 }
 
 export interface Exchange extends Envelope {
@@ -154,17 +147,22 @@ export interface Exchange extends Envelope {
   prepares: Prepare[];
 }
 
-/** A name that is leased. `range`: a range hold is in the way (Y3). */
-export type HeldKey = BucketKey & { range?: TransferRange };
+/** A name that is leased. */
+export interface HeldKey extends BucketKey {}
 
 /**
  * A shard's answer to one prepare. `epoch` identifies the execution; 0 means that the shard holds nothing for
  * it. `missing` counts the destroys of absent claims. `held` lists the keys of the conflicts that are only
  * `leased`.
  */
-export type PrepareAnswer =
-  | { granted: true; epoch: number; missing: number; counted?: BySide<DigestedClaims> }
-  | { granted: false; conflicts: Conflict[]; held: HeldKey[] };
+export type PrepareAnswer = GrantedPrepare | { granted: false; conflicts: Conflict[]; held: HeldKey[] };
+
+/** @public */
+export interface GrantedPrepare {
+  granted: true;
+  epoch: number;
+  missing: number;
+}
 
 /** The shard carried out nothing of this prepare, but of others in the same message (H6). */
 export interface RefusedPrepare {
@@ -185,8 +183,8 @@ export interface ExchangeAnswer {
   isUnchecked?: true;
   prepares: (PrepareAnswer | RefusedPrepare)[];
   /**
-   * The leases whose decisions the shard has not applied: transfers that were cut and whose claims it has not
-   * rewritten yet (Y5), and leases of names that other shards have not handed over to it yet (G5).
+   * The leases whose decisions the shard has not applied: those that take several transactions, and those of
+   * names that other shards have not handed over to it yet (G5).
    */
   unapplied?: string[];
 }
@@ -361,8 +359,6 @@ export interface ClaimRecord extends BucketKey {
   epoch: number;
   status: RecordStatus;
   lease: string | null;
-  /** The destination, if the lease is a transfer (Y1). */
-  transferTo?: string;
   createdAtMs: number;
   updatedAtMs: number;
 }

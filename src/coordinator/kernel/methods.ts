@@ -41,7 +41,6 @@ export const shardMethods = {
   lookup: method<messages.LookupRequest, messages.LookupAnswer>("read"),
   ping: method<messages.PingShard, messages.ShardWork>("peer"),
   metrics: method<messages.Envelope, metrics.ShardMetrics>("always"),
-  planTransfer: method<transfers.PlanTransfer, transfers.TransferPlan>("whole"),
 };
 
 export const directoryMethods = {

@@ -17,7 +17,7 @@ export const kernelWrites = {
     "finish_removal",
     "change_transfer",
   ],
-  shard: ["exchange", "clear", "move_claims"],
+  shard: ["exchange", "clear"],
   directory: [],
 } as const;
 

@@ -1,6 +1,39 @@
 /** The messages about transfers of scopes between cells (Y1 to Y10). */
 import type { BucketKey, CellCall, Envelope } from "../../kernel/messages.ts";
-import type { BySide, DigestedClaims, TransferParty, TransferRange, TransferSide } from "./range.ts";
+import type {
+  BySide,
+  DigestedClaims,
+  TransferOp,
+  TransferParty,
+  TransferRange,
+  TransferSide,
+} from "./range.ts";
+
+declare module "../../kernel/messages.ts" {
+  interface Prepare {
+    /** Present in the prepare of a transfer, which has no other op (Y1). */
+    transfer?: TransferOp;
+  }
+  interface ToldOutcomes {
+    /** Nothing is decided yet, but the transfer may be cut from now on (Y6). */
+    PRECOMMITTED: true;
+  }
+  interface Decision {
+    /** Present in the decision of a transfer. */
+    transfer?: TransferRange;
+  }
+  interface HeldKey {
+    /** The range hold that is in the way (Y3). */
+    range?: TransferRange;
+  }
+  interface GrantedPrepare {
+    counted?: BySide<DigestedClaims>;
+  }
+  interface ClaimRecord {
+    /** The destination, if the lease is a transfer (Y1). */
+    transferTo?: string;
+  }
+}
 
 declare module "../../kernel/refusal.ts" {
   interface Reasons {

@@ -2,21 +2,26 @@ import type { Sql } from "../../kernel/ports.ts";
 import type { BySide, DigestedClaims, TransferRange } from "./range.ts";
 import type { ClaimRow, ExecutionId } from "../../kernel/shard/rows.ts";
 
-/** One row for each transfer that holds a scope of its source (Y2). */
-export const RANGE_HOLD_TABLE = `CREATE TABLE range_hold (
-   scope TEXT NOT NULL,
-   from_cell TEXT NOT NULL,
-   cell TEXT NOT NULL,
-   lease TEXT NOT NULL,
-   incarnation INTEGER NOT NULL,
-   counter INTEGER NOT NULL,
-   epoch INTEGER NOT NULL,
-   held_at_ms INTEGER NOT NULL,
-   counted TEXT NOT NULL,
-   is_precommitted INTEGER NOT NULL,
-   cut_at_ms INTEGER,
-   PRIMARY KEY (scope, from_cell)
- ) STRICT, WITHOUT ROWID`;
+export const RANGE_HOLD_TABLES = [
+  // The claims of one scope of a cell. It has no entry for a claim without a scope.
+  `CREATE INDEX IF NOT EXISTS claim_by_scope ON claim (cell, scope, bucket_type, canonical)
+    WHERE scope IS NOT NULL`,
+  // One row for each transfer that holds a scope of its source (Y2).
+  `CREATE TABLE IF NOT EXISTS range_hold (
+     scope TEXT NOT NULL,
+     from_cell TEXT NOT NULL,
+     cell TEXT NOT NULL,
+     lease TEXT NOT NULL,
+     incarnation INTEGER NOT NULL,
+     counter INTEGER NOT NULL,
+     epoch INTEGER NOT NULL,
+     held_at_ms INTEGER NOT NULL,
+     counted TEXT NOT NULL,
+     is_precommitted INTEGER NOT NULL,
+     cut_at_ms INTEGER,
+     PRIMARY KEY (scope, from_cell)
+   ) STRICT, WITHOUT ROWID`,
+];
 
 /** The hold of a transfer on all claims of the source that have the scope. Its cell is the destination. */
 export interface RangeHoldRow extends ExecutionId {

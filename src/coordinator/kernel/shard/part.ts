@@ -90,8 +90,7 @@ export function makePart(
   });
   /** Writes the log row of a transaction that changed something. */
   const logTransaction = (): void => {
-    const changed = [store, ranges].map((part) => part.takeChanged());
-    const hasChanged = [...changed, ...hooks.takeChanged.map((take) => take())].includes(true);
+    const hasChanged = [store.takeChanged(), ...hooks.takeChanged.map((take) => take())].includes(true);
     if (!hasChanged && !log.hasJumped && !log.held.hasChanged && log.notes.current.isEmpty)
       return log.discard();
     instances.raise();

@@ -22,7 +22,6 @@ import type { ShardMetrics } from "../metrics/messages.ts";
 import type { Counted } from "../metrics/shard-counters.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, valuesOf, type Refusal, type Result } from "../refusal.ts";
-import type { PlanTransfer, TransferPlan } from "../../capabilities/transfer/messages.ts";
 import type { Handlers, Method } from "../method.ts";
 import { shardMethods, type Peers, type ShardCalls } from "../methods.ts";
 import { counting, defineServed, type Checked, type Measures, type Work } from "../serve.ts";
@@ -30,7 +29,6 @@ import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import { endHolds, type EndedAs } from "./end-holds.ts";
 import { Preparation } from "./prepare.ts";
 import { nameOf } from "./hold-entries.ts";
-import { readClaims } from "./read-claims.ts";
 import { keyOf, type ExecutionId, type HoldRow } from "./rows.ts";
 import { MOVE_WEIGHT, PRECOMMIT_WEIGHT } from "../../capabilities/transfer/shard.ts";
 import { makePart, readLog, type ShardPart } from "./part.ts";
@@ -152,7 +150,6 @@ function handlersOf(part: ShardPart): Handlers<typeof shardMethods> {
     exchange: (message) => exchange(part, message),
     settle: (message) => settle(part, message),
     lookup: (message) => lookup(part, message),
-    planTransfer: (message) => readClaims(part, message.from, message, () => planTransfer(part, message)),
     ping: (message) => ok(ping(part, message)),
 
     /** Returns what this instance has counted. It reads a limited number of rows and writes none. */
@@ -191,7 +188,6 @@ function measuresOf({ counters, exchangeDurations }: ShardPart): Measures<typeof
       counters.add("lookups", keys.length);
       return serve();
     },
-    planTransfer: count("recordReads"),
   };
 }
 
@@ -384,14 +380,6 @@ async function lookup(part: ShardPart, message: LookupRequest): Promise<Result<L
     ),
     settled: answers.map(({ isSettled }, index) => isSettled && isHere[index] === true),
     position,
-  });
-}
-
-/** Counts what this shard has of a scope, before a transfer of it is prepared (Y2). */
-function planTransfer(part: ShardPart, message: PlanTransfer): Promise<Result<TransferPlan>> {
-  return part.claimReads.run(message.from, () => {
-    const value = part.transfers.plan(message);
-    return { value, rows: value.counts.reduce((sum, { claims }) => sum + claims, value.present) };
   });
 }
 

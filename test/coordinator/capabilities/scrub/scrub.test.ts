@@ -11,6 +11,7 @@ import type {
   ScrubStatus,
 } from "../../../../src/coordinator/capabilities/scrub/messages.ts";
 import { PAST_CLAIM_TABLES } from "../../../../src/coordinator/capabilities/past-claims/shard.ts";
+import { RANGE_HOLD_TABLES } from "../../../../src/coordinator/capabilities/transfer/range-holds.ts";
 import { migrate } from "../../../support/migrate.ts";
 import { shardSchema } from "../../../../src/coordinator/kernel/shard/schema.ts";
 import { scrubStatements } from "../../../../src/coordinator/capabilities/scrub/shard.ts";
@@ -201,7 +202,7 @@ describe("a scrub of a shard", () => {
 
   test("[Z4] each statement reads a limited number of rows in the order of its primary key", () => {
     const sql = new NodeSql(new DatabaseSync(":memory:"));
-    migrate(sql, [...shardSchema, PAST_CLAIM_TABLES]);
+    migrate(sql, [...shardSchema, PAST_CLAIM_TABLES, RANGE_HOLD_TABLES]);
     for (const statement of Object.values(scrubStatements)) {
       const bindings = Array<number>(statement.split("?").length - 1).fill(1);
       const plan = JSON.stringify(sql.database.prepare(`EXPLAIN QUERY PLAN ${statement}`).all(...bindings));
