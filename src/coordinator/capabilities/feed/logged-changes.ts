@@ -48,7 +48,9 @@ const MAX_TOLD = 10_000;
 const ENTRY_CLAIMS = 100;
 
 interface Noted {
-  hold: Execution & { from_cell?: string };
+  hold: Execution;
+  /** The cell that the claims have belonged to, if they were moved. */
+  from?: string;
   fate: Fate;
   /** Other holds of the execution may be left, because the ledger was asked about some of them only. */
   isPart: boolean;
@@ -88,9 +90,10 @@ export class ChangeNotes implements TransactionNotes {
     else claims.push(["released", claim.uuid, claim.epoch, detailsOf(claim)]);
   }
 
-  noteMoved(range: Execution & { from_cell: string }, claim: ChangedClaimRow): void {
-    const { claims } = this.#note(range, "moved");
-    claims.push(["moved", claim.uuid, range.epoch, detailsOf(claim)]);
+  noteMoved(execution: Execution, from: string, claim: ChangedClaimRow): void {
+    const noted = this.#note(execution, "moved");
+    noted.from = from;
+    noted.claims.push(["moved", claim.uuid, execution.epoch, detailsOf(claim)]);
   }
 
   readonly withoutName = withoutName;
@@ -138,12 +141,12 @@ export class ChangeNotes implements TransactionNotes {
   }
 
   /** Cuts an execution with many claims, because they may be longer than a row. */
-  #entriesOf({ hold, fate, claims }: Noted): StoredExecution[] {
+  #entriesOf({ hold, from, fate, claims }: Noted): StoredExecution[] {
     const { cell, lease, epoch } = hold;
     const events: LeaseEvent[] = this.isTold(hold) || fate === "moved" ? [] : ["granted"];
     if (fate !== "moved" && fate !== "seen_granted" && this.#told.get(epochText(hold)) !== "decided")
       events.push(fate);
-    const source = hold.from_cell === undefined ? ([] as const) : ([hold.from_cell] as const);
+    const source = from === undefined ? ([] as const) : ([from] as const);
     const entries: StoredExecution[] = [
       [cell, lease, epoch, events, claims.slice(0, ENTRY_CLAIMS), ...source],
     ];

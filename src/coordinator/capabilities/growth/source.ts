@@ -25,7 +25,7 @@ import { placementMismatch, type PlacementGuard } from "../../kernel/placement-g
 import type { Ports } from "../../kernel/ports.ts";
 import { ok, refused, type Refusal, type Result } from "../../kernel/refusal.ts";
 import { FIRST_NAME, type ChangedName, type MovedNames, type NameCursor } from "./moved-names.ts";
-import type { RangeHolds } from "../transfer/range-holds.ts";
+import type { WideHolds } from "../../kernel/shard/wide-holds.ts";
 import type { ShardLog } from "../../kernel/shard/shard-log.ts";
 
 /** The names that one message has, and that one transaction deletes. */
@@ -88,7 +88,7 @@ interface Needs {
   readonly ports: Pick<Ports, "sql" | "clock" | "randomness" | "log">;
   readonly limits: Limits;
   readonly names: MovedNames;
-  readonly ranges: Pick<RangeHolds, "size">;
+  readonly wide: Slot<Pick<WideHolds, "size">>;
   readonly hooks: Pick<HookLists<ShardHooks>, "moved">;
   readonly log: ShardLog;
   readonly instances: Instances;
@@ -138,7 +138,7 @@ export class GrowthSource {
       this.#part.standing.current.stopped !== undefined
     )
       return false;
-    return this.#isHandedOver(growth) || this.#part.ranges.size === 0;
+    return this.#isHandedOver(growth) || this.#part.wide.current.size === 0;
   }
 
   /** Whether names are copied, handed over or deleted. Then no transfer can get a range hold (G10). */
@@ -195,7 +195,7 @@ export class GrowthSource {
   }
 
   get #waitsFor(): GrowthProgress["waitsFor"] {
-    if (this.#part.ranges.size > 0) return "transfer";
+    if (this.#part.wide.current.size > 0) return "transfer";
     const { stopped, incomplete } = this.#part.standing.current;
     return (stopped ?? incomplete) === undefined ? null : "reconciliation";
   }
@@ -210,7 +210,8 @@ export class GrowthSource {
 
   /** Does some of the work. Calls at the same time share one step. */
   async step({ growth, rows }: GrowthStep): Promise<Result<GrowthProgress>> {
-    if (growth.phase === "copying" && this.#part.ranges.size > 0) return blockedByTransfer(this.#part.index);
+    if (growth.phase === "copying" && this.#part.wide.current.size > 0)
+      return blockedByTransfer(this.#part.index);
     if (growth.phase === "aborted") await this.#abort(growth);
     else if (growth.phase === "concluded") await this.#conclude(growth);
     else if (growth.phase !== "cut") await this.#prepare(growth);
@@ -236,7 +237,7 @@ export class GrowthSource {
     if (!(await this.#hasStarted(growth))) return;
     await this.#part.commits.submit("copy", () => {
       // Another message may have changed the placement during the wait (M1), or have ended this growth.
-      if (this.#aborts !== aborts || this.#part.ranges.size > 0) return;
+      if (this.#aborts !== aborts || this.#part.wide.current.size > 0) return;
       if (this.#part.placementGuard.placement !== placementOf(growth.from)) return;
       if (this.#growth === undefined || isEarlier(this.#growth, growth)) this.#begin(growth, false);
     });
@@ -362,7 +363,7 @@ export class GrowthSource {
         return;
       }
       // After a loss, range holds may be back. The transfers rewrite their claims first (G10).
-      if (this.#part.ranges.size > 0 && !growth.isCleaned) return;
+      if (this.#part.wide.current.size > 0 && !growth.isCleaned) return;
       // What is told of this shard must be durable (H2).
       await this.#part.ports.sql.flush();
       const sent = await fanOut([...batch.byTarget], this.#part.limits.fanOut, async ([shard, names]) => {

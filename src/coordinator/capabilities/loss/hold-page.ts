@@ -1,6 +1,7 @@
 import type { HeldOp, HeldRange, HoldPage, ListHolds } from "./messages.ts";
 import { ok, type Result } from "../../kernel/refusal.ts";
 import { FIRST_HOLD } from "../../kernel/shard/held-names.ts";
+import { transfersOn } from "../transfer/index.ts";
 import { countedIn, type RangeHoldRow } from "../transfer/range-holds.ts";
 import type { ShardPart } from "../../kernel/shard/part.ts";
 import type { HoldRow } from "../../kernel/shard/rows.ts";
@@ -17,14 +18,19 @@ export async function listHolds(part: ShardPart, message: ListHolds): Promise<Re
 
 /** Returns the next holds of one cell, at least `limit` of them if there are as many. */
 function holdPage(
-  { log: { held }, ranges }: ShardPart,
+  part: ShardPart,
   { cell, after, limit }: ListHolds,
 ): Pick<HoldPage, "holds" | "ranges" | "next"> {
+  const { held } = part.log;
   const { entries, next } = held.after(after ?? FIRST_HOLD, limit, cell);
   return {
     holds: entries.flatMap((entry) => held.holdsOf(entry).map(heldOp)),
     ranges:
-      after === null ? ranges.all().flatMap((range) => (range.cell === cell ? [heldRange(range)] : [])) : [],
+      after === null
+        ? transfersOn(part)
+            .ranges.all()
+            .flatMap((range) => (range.cell === cell ? [heldRange(range)] : []))
+        : [],
     next,
   };
 }

@@ -32,6 +32,7 @@ import type {
 import { SeenDirectory } from "./seen-directory.ts";
 import { SeenShards } from "./seen-shards.ts";
 import { ShardReconciler } from "./shard.ts";
+import { transfersOn } from "../transfer/index.ts";
 
 const onLedgers = {
   part: method<Envelope, PartStatus>("always"),
@@ -134,7 +135,7 @@ const shard: ShardHalf<typeof onShards> = {
     const history = historyOf(part, `shard ${part.index}`);
     const points = new LedgerPoints(part.log);
     part.log.sightings.provide(points);
-    const reconciler = new ShardReconciler({ ...part, history });
+    const reconciler = new ShardReconciler({ ...part, ranges: transfersOn(part).ranges, history });
     return {
       handlers: {
         /** Returns what this shard knows of its own history. */

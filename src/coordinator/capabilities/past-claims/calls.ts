@@ -1,3 +1,4 @@
+import type { BucketKey } from "../../kernel/messages.ts";
 import { keyHash } from "../../kernel/key-hash.ts";
 import { ok, refused, type Result } from "../../kernel/refusal.ts";
 import type { ShardPart } from "../../kernel/shard/part.ts";
@@ -18,7 +19,7 @@ export async function listPeriods(
   pastClaims: PastClaims,
   message: ListPeriods,
 ): Promise<Result<PeriodPage>> {
-  const { store, limits, ranges, standing, ports } = part;
+  const { store, limits, standing, ports } = part;
   const residence = part.residence.current;
   if (!residence.serves(message.key)) return { ok: false, refusal: residence.notHere() };
   // A hold whose lease is decided is cleared first, so the claim is what the lookup shows (R2).
@@ -28,9 +29,8 @@ export async function listPeriods(
   }
   return part.reads
     .run<Result<PeriodPage>>(OPERATORS, () => {
-      // The claim may not be rewritten yet, although its transfer was cut (Y4).
-      if (message.before === null && ranges.over(store.claim(message.key))?.cut_at_ms != null)
-        return { value: unknownOwner, rows: 1 };
+      // The claim may have another owner already, but not be rewritten yet (Y4).
+      if (message.before === null && isMoving(part, message.key)) return { value: unknownOwner, rows: 1 };
       const page = readPeriods(store, pastClaims, limits.scanRows, message);
       // What was lost and is not verified yet may be missing (H6, K4).
       const isReconciling = standing.current.incomplete !== undefined;
@@ -38,6 +38,12 @@ export async function listPeriods(
       return { value: ok({ ...page, completeSinceMs }), rows: page.rows };
     })
     .then((done) => (done.ok ? done.value : done));
+}
+
+function isMoving({ store, wide }: ShardPart, key: BucketKey): boolean {
+  const claim = store.claim(key);
+  const read = claim && wide.current.shown(claim, new Map())?.read;
+  return read?.kind === "record" && read.record.cell !== claim?.cell;
 }
 
 /** Erases the past claims of a name (K5). A dry run returns what would be erased. */

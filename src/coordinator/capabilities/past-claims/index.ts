@@ -43,7 +43,7 @@ const shard: ShardHalf<typeof methods> = {
       },
       hooks: {
         claimsEnding: (holds, nowMs) => past.keep(holds, nowMs),
-        claimsMoving: (range, nowMs, most) => past.keepMoved(range, nowMs, most),
+        claimsMoving: (claims, nowMs) => past.keepMoved(claims, nowMs),
         incomplete: (nowMs) => past.incompleteBefore(nowMs),
         moved: (behind, limit, hasMoved) => past.deleteMoved(behind, limit, hasMoved),
         takeChanged: () => past.takeChanged(),
@@ -61,8 +61,4 @@ async function drop({ ports: { clock }, commits }: ShardPart, pastClaims: PastCl
 }
 
 /** The claims that have ended, for a limited time (K1 to K5). */
-export const pastClaims = {
-  name: "past-claims",
-  needs: ["transfer"],
-  shard,
-} as const satisfies Capability;
+export const pastClaims = { name: "past-claims", shard } as const satisfies Capability;

@@ -4,9 +4,8 @@ import type { Period } from "./messages.ts";
 import { readMeta, writeMeta } from "../../kernel/meta.ts";
 import type { Sql } from "../../kernel/ports.ts";
 import { ManyRows } from "../../kernel/shard/many-rows.ts";
-import type { KeptCursor, MovingRange } from "../../kernel/shard/hooks.ts";
+import type { KeptCursor, MovingClaims } from "../../kernel/shard/hooks.ts";
 import type { ClaimRow, HoldRow } from "../../kernel/shard/rows.ts";
-import { FIRST_OF_SCOPE } from "../transfer/scope-store.ts";
 
 /**
  * The claims that have ended, in segments of some time each. A segment is dropped as a whole, so the rows
@@ -154,24 +153,22 @@ export class PastClaims {
   }
 
   /**
-   * Keeps the first claims of a scope, which a transfer is about to give to its destination. Must be called
-   * in the transaction that does it, before it does.
+   * Keeps claims that are about to get another cell. Must be called in the transaction that does it, before
+   * it does.
    */
-  keepMoved({ from_cell, scope, lease, cut_at_ms }: MovingRange, nowMs: number, most: number): void {
+  keepMoved({ where, values, lease, atMs }: MovingClaims, nowMs: number): void {
     const segment = this.#segmentAt(nowMs);
     const kept = this.#sql.all(
       `INSERT INTO past_claim (segment, bucket_type, canonical, epoch, value, cell, subject_type, subject_id,
                                source_type, source_id, scope, from_ms, until_ms, ended_by, ended_kind)
        SELECT ?, bucket_type, canonical, epoch, value, cell, subject_type, subject_id,
               source_type, source_id, scope, updated_at_ms, max(?, updated_at_ms), ?, 'move'
-         FROM claim WHERE (bucket_type, canonical) IN (${FIRST_OF_SCOPE})
+         FROM claim WHERE ${where}
        RETURNING 1`,
       segment.segment,
-      cut_at_ms,
+      atMs,
       lease,
-      from_cell,
-      scope,
-      most,
+      ...values,
     ).length;
     segment.rows += kept;
     this.#hasChanged = true;

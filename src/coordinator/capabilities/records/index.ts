@@ -1,7 +1,6 @@
 import type { Capability, ShardHalf } from "../../kernel/capability.ts";
 import { method, type Calls } from "../../kernel/method.ts";
 import { counting } from "../../kernel/serve.ts";
-import { readClaims } from "../../kernel/shard/read-claims.ts";
 import { OPERATORS } from "../../kernel/shard/read-queue.ts";
 import { ChangeCounts } from "./change-counts.ts";
 import { DigestReader } from "./digest-records.ts";
@@ -39,9 +38,10 @@ const shard: ShardHalf<typeof methods> = {
     return {
       parts: { changes, scans, lists, digests },
       handlers: {
-        listRecords: (request) => readClaims(part, request.cell, request, () => lists.listRecords(request)),
+        listRecords: (request) =>
+          part.wide.current.readClaims(request.cell, request, () => lists.listRecords(request)),
         digestRecords: (request) =>
-          readClaims(part, request.cell, request, () => digests.digestRecords(request)),
+          part.wide.current.readClaims(request.cell, request, () => digests.digestRecords(request)),
         /** Searches the claims of all cells for the names of a subject. */
         findNames: (request) =>
           part.reads.run(OPERATORS, () => {

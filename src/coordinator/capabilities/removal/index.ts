@@ -1,7 +1,7 @@
 import type { Capability, ShardHalf } from "../../kernel/capability.ts";
 import { method, peerMethod, type Calls } from "../../kernel/method.ts";
 import { counting } from "../../kernel/serve.ts";
-import { readClaims } from "../../kernel/shard/read-claims.ts";
+import { transfersOn } from "../transfer/index.ts";
 import type { CellClaimCounts, CellClaims, CountCellClaims, ListCellClaims } from "./messages.ts";
 import { countClaims } from "./shard.ts";
 
@@ -17,7 +17,8 @@ declare module "../../kernel/methods.ts" {
 const shard: ShardHalf<typeof methods> = {
   methods,
   make: (part) => {
-    const { store, transfers, claimReads, counters, ports } = part;
+    const { store, wide, claimReads, counters, ports } = part;
+    const { transfers } = transfersOn(part);
     const { scanRows } = part.limits;
     const count = counting(() => {
       counters.add("recordReads");
@@ -26,7 +27,7 @@ const shard: ShardHalf<typeof methods> = {
       handlers: {
         /** Returns some claims of a cell that is removed, held or not (X3). */
         listCellClaims: (message) =>
-          readClaims(part, message.cell, message, () =>
+          wide.current.readClaims(message.cell, message, () =>
             claimReads.run(message.cell, () => {
               const claims = store.claimsOf(message.cell, Math.min(message.limit, scanRows));
               return { value: { claims, transfers: transfers.holding(message.cell) }, rows: claims.length };
@@ -34,7 +35,7 @@ const shard: ShardHalf<typeof methods> = {
           ),
         /** Counts claims of a cell by their types, held or not. */
         countCellClaims: (message) =>
-          readClaims(part, message.cell, message, () =>
+          wide.current.readClaims(message.cell, message, () =>
             claimReads.run(message.cell, () => {
               const value = countClaims(ports.sql, message.cell, message.behind, scanRows);
               return { value, rows: value.counts.reduce((sum, { claims }) => sum + claims, 0) };

@@ -7,7 +7,7 @@ import { ok, refused, type Result } from "../../kernel/refusal.ts";
 import { nothingChecked, type NewFinding, type ScrubCursor, type ScrubProgress } from "./scrub.ts";
 import { FIRST_HOLD } from "../../kernel/shard/held-names.ts";
 import type { Inquirer } from "../../kernel/shard/inquirer.ts";
-import type { AskedHold } from "../../kernel/shard/inquiry-queue.ts";
+import { transfersOn } from "../transfer/index.ts";
 import type { RangeHoldRow } from "../transfer/range-holds.ts";
 import type { ReadQueue } from "../../kernel/shard/read-queue.ts";
 import {
@@ -18,7 +18,14 @@ import {
   type CheckedPastClaim,
   type RowContext,
 } from "./row-checks.ts";
-import { bucketOf, bucketText, executionKey, type ClaimRow, type HoldRow } from "../../kernel/shard/rows.ts";
+import {
+  bucketOf,
+  bucketText,
+  executionKey,
+  type AskedHold,
+  type ClaimRow,
+  type HoldRow,
+} from "../../kernel/shard/rows.ts";
 import { claimsOn } from "../../kernel/shard/store.ts";
 import type { ShardLog } from "../../kernel/shard/shard-log.ts";
 import type { ShardPart } from "../../kernel/shard/part.ts";
@@ -254,10 +261,9 @@ export async function checkHolds(part: ShardPart, message: CheckHolds): Promise<
 }
 
 /** Returns the indexes of the keys that each execution does not hold. */
-function missingHolds(
-  { store, ranges, index: shard }: ShardPart,
-  { cell, executions }: CheckHolds,
-): Result<number[][]> {
+function missingHolds(part: ShardPart, { cell, executions }: CheckHolds): Result<number[][]> {
+  const { store, index: shard } = part;
+  const { ranges } = transfersOn(part);
   const all = executions.flatMap(({ keys }) => keys);
   if (all.length > MOST_KEYS)
     return refused("INVALID_ARGUMENT", `a message may ask about ${MOST_KEYS} holds, not ${all.length}`);

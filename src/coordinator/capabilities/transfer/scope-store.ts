@@ -9,9 +9,9 @@ import { bucketText, CHANGED_COLUMNS, type ChangedClaimRow, type HoldRow } from 
 
 const OF_SCOPE = "claim INDEXED BY claim_by_scope WHERE cell = ? AND scope = ?";
 
-/** The first claims of a cell that have a scope. */
-export const FIRST_OF_SCOPE = `SELECT bucket_type, canonical FROM ${OF_SCOPE}
-  ORDER BY bucket_type, canonical LIMIT ?`;
+/** The condition of the first claims of a cell that have a scope. */
+export const FIRST_OF_SCOPE = `(bucket_type, canonical) IN (SELECT bucket_type, canonical FROM ${OF_SCOPE}
+  ORDER BY bucket_type, canonical LIMIT ?)`;
 
 const NEXT_OF_SCOPE = `FROM ${OF_SCOPE} AND (bucket_type, canonical) > (?, ?)
   ORDER BY bucket_type, canonical`;
@@ -116,7 +116,7 @@ export class ScopeStore {
   move({ from_cell, scope, cell, epoch, cut_at_ms }: RangeHoldRow, limit: number): ChangedClaimRow[] {
     return this.#sql.all<ChangedClaimRow>(
       `UPDATE claim SET (cell, epoch, updated_at_ms) = (?, ?, max(?, updated_at_ms))
-        WHERE (bucket_type, canonical) IN (${FIRST_OF_SCOPE}) RETURNING ${CHANGED_COLUMNS}`,
+        WHERE ${FIRST_OF_SCOPE} RETURNING ${CHANGED_COLUMNS}`,
       cell,
       epoch,
       cut_at_ms,

@@ -10,7 +10,7 @@ import type { TransferOp } from "./range.ts";
 import type { EndedAs } from "../../kernel/shard/end-holds.ts";
 import { involves, MOST_RANGE_HOLDS, type RangeHoldRow, type RangeHolds } from "./range-holds.ts";
 import type { ClaimReads } from "../../kernel/shard/read-queue.ts";
-import type { ScopeStore } from "./scope-store.ts";
+import { FIRST_OF_SCOPE, type ScopeStore } from "./scope-store.ts";
 import type { ShardLog } from "../../kernel/shard/shard-log.ts";
 import type { Ports } from "../../kernel/ports.ts";
 
@@ -168,9 +168,11 @@ export class ShardTransfers {
   #move(range: RangeHoldRow, nowMs: number): void {
     const { from_cell: from, scope } = range;
     if (this.#part.scopes.count(from, scope, 1) > 0) {
-      for (const moving of this.#part.hooks.claimsMoving) moving(range, nowMs, MOVED_ROWS);
+      const { lease, cut_at_ms: atMs } = range;
+      const moving = { where: FIRST_OF_SCOPE, values: [from, scope, MOVED_ROWS], lease, atMs };
+      for (const hook of this.#part.hooks.claimsMoving) hook(moving, nowMs);
       const moved = this.#part.scopes.move(range, MOVED_ROWS);
-      for (const claim of moved) this.#part.log.notes.current.noteMoved(range, claim);
+      for (const claim of moved) this.#part.log.notes.current.noteMoved(range, from, claim);
       if (moved.length === MOVED_ROWS) return;
     }
     this.#part.ranges.delete(range);
@@ -198,12 +200,9 @@ export class ShardTransfers {
       .map(({ cell: to, lease }) => `${to}-${lease}`);
   }
 
-  /** Returns those of these transfers whose claims are being rewritten. */
-  moving(leases: readonly string[]): string[] {
-    const open = new Set(
-      this.#part.ranges.all().flatMap((range) => (range.cut_at_ms === null ? [] : range.lease)),
-    );
-    return leases.filter((lease) => open.has(lease));
+  /** Returns whether the claims of a transfer are being rewritten. */
+  isMoving(id: string): boolean {
+    return this.#part.ranges.all().some(({ lease, cut_at_ms: cutAtMs }) => lease === id && cutAtMs !== null);
   }
 
   /** Refuses reads of a cell's claims while some of them are rewritten, as of the turn of each read (Y4). */

@@ -1,4 +1,5 @@
-import { bucketText, type HoldRow } from "./rows.ts";
+import type { Decision } from "../messages.ts";
+import { bucketText, type ExecutionId, type HoldRow } from "./rows.ts";
 import type { ShardLog } from "./shard-log.ts";
 import type { ShardStore } from "./store.ts";
 
@@ -27,4 +28,21 @@ export function endHolds(
       notes.noteCommitted(hold, changed.get(bucketText(hold.bucket_type, hold.canonical)), isPart);
   }
   store.deleteHolds(ended.map(({ hold }) => hold));
+}
+
+/** A release without an epoch is of an attempt that was never granted. */
+export function endedAs({ outcome, epoch }: Decision): EndedAs {
+  if (outcome === "COMMITTED") return "committed";
+  return epoch === null ? "gone" : "rolled_back";
+}
+
+/** Returns whether a decision is that of a hold. */
+export function decides({ cell, lease, incarnation, counter, epoch }: Decision, hold: ExecutionId): boolean {
+  return (
+    hold.cell === cell &&
+    hold.lease === lease &&
+    hold.incarnation === incarnation &&
+    hold.counter === counter &&
+    (epoch === null || hold.epoch === epoch)
+  );
 }

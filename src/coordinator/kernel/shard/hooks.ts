@@ -1,14 +1,17 @@
 import type { HookLists } from "../half.ts";
 import type { BucketKey, PingShard, ShardWork, Told } from "../messages.ts";
 import type { ShardMetrics } from "../metrics/messages.ts";
+import type { SqlValue } from "../ports.ts";
 import type { HoldRow } from "./rows.ts";
 
-/** The claims of a scope that a transfer moves: those of `from_cell`. */
-export interface MovingRange {
-  readonly from_cell: string;
-  readonly scope: string;
+/** Claims that get another cell. */
+export interface MovingClaims {
+  /** The condition on their rows in SQL, and its values. */
+  readonly where: string;
+  readonly values: readonly SqlValue[];
+  /** The lease that moves them, and when. */
   readonly lease: string;
-  readonly cut_at_ms: number | null;
+  readonly atMs: number | null;
 }
 
 /** The rows about past claims up to this one were read. */
@@ -27,8 +30,8 @@ export interface ShardHooks {
   holdChanged?(key: BucketKey, isHeld: boolean): void;
   /** Committed destroys and replaces are about to end claims, in the same transaction. */
   claimsEnding?(holds: readonly HoldRow[], nowMs: number): void;
-  /** A transfer is about to give up to `most` claims to its destination, in the same transaction. */
-  claimsMoving?(range: MovingRange, nowMs: number, most: number): void;
+  /** Claims are about to get another cell, in the same transaction. */
+  claimsMoving?(claims: MovingClaims, nowMs: number): void;
   /** What ended before now may be missing: something was lost, or names have come from another shard. */
   incomplete?(nowMs: number): void;
   /**

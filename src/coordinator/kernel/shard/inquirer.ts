@@ -19,13 +19,12 @@ import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import type { Slot } from "../slot.ts";
 import type { Standing } from "../standing.ts";
 import { endHolds, type EndedAs } from "./end-holds.ts";
-import { InquiryQueue, isRange, type AskedHold } from "./inquiry-queue.ts";
-import { rangeOf, type RangeHoldRow, type RangeHolds } from "../../capabilities/transfer/range-holds.ts";
+import { InquiryQueue } from "./inquiry-queue.ts";
 import type { Residence } from "./residence.ts";
 import type { ShardLog } from "./shard-log.ts";
-import { bucketText, executionKey, keyOf, type ExecutionId, type HoldRow } from "./rows.ts";
-import { MOVE_WEIGHT, type ShardTransfers } from "../../capabilities/transfer/shard.ts";
+import { bucketText, executionKey, keyOf, type AskedHold, type ExecutionId, type HoldRow } from "./rows.ts";
 import type { ShardStore } from "./store.ts";
+import type { WideHolds } from "./wide-holds.ts";
 
 const VERDICT_STATES = {
   granted: "granted",
@@ -53,14 +52,13 @@ interface Needs {
   readonly ports: Ports;
   readonly limits: Limits;
   readonly store: ShardStore;
-  readonly ranges: RangeHolds;
-  readonly transfers: ShardTransfers;
   readonly log: ShardLog;
   readonly standing: Slot<Standing>;
   readonly placementGuard: PlacementGuard;
   readonly commits: GroupCommit;
   readonly peers: Pick<Peers, "ledger">;
   readonly residence: Slot<Pick<Residence, "serves">>;
+  readonly wide: Slot<WideHolds>;
   readonly index: number;
 }
 
@@ -75,17 +73,19 @@ export class Inquirer {
 
   async settle(keys: readonly HeldKey[], traces: Traces): Promise<HoldState[]> {
     const found = this.#part.store.holdsOn(keys);
-    const holds = keys.map(({ type, canonical, range }) =>
-      range === undefined ? found.get(bucketText(type, canonical)) : this.#part.ranges.on(range),
-    );
+    const wide = this.#part.wide.current;
+    const holds = keys.map((key) => {
+      const named = wide.named(key);
+      return named === undefined ? (found.get(bucketText(key.type, key.canonical)) ?? null) : named;
+    });
     const verdicts = await this.inquire(
-      holds.filter((hold) => hold !== undefined),
+      holds.filter((hold) => hold !== null),
       traces,
     );
     return holds.map((hold) => {
-      if (hold === undefined) return "free";
-      // A transfer that was cut holds its scope until all claims are rewritten.
-      if (isRange(hold) && this.#part.ranges.on(rangeOf(hold))?.cut_at_ms != null) return "unknown";
+      if (hold === null) return "free";
+      // It is there until its decision is applied to its end.
+      if (hold.canonical === undefined && wide.isUnfinished(hold.lease)) return "unknown";
       return VERDICT_STATES[verdicts.get(executionKey(hold)) ?? "unknown"];
     });
   }
@@ -97,8 +97,10 @@ export class Inquirer {
    */
   async inquire(asked: readonly AskedHold[], traces?: Traces): Promise<Map<string, Verdict>> {
     const verdicts = new Map<string, Verdict>(asked.map((hold) => [executionKey(hold), "unknown"]));
-    // Other shards ask about what they serve. A range hold is of this shard.
-    const served = asked.filter((hold) => isRange(hold) || this.#part.residence.current.serves(keyOf(hold)));
+    // Other shards ask about what they serve. A wide hold is of this shard.
+    const served = asked.filter(
+      (hold) => hold.canonical === undefined || this.#part.residence.current.serves(keyOf(hold)),
+    );
     const byCell = Map.groupBy(served, ({ cell }) => cell);
     await fanOut([...byCell], this.#part.limits.fanOut, async ([cell, holds]) => {
       const answers = await this.#queue.ask(cell, holds, traces);
@@ -116,6 +118,8 @@ export class Inquirer {
       [...executions.keys()].map((key, index) => [key, answer?.verdicts[index] ?? "unknown"]),
     );
     const over = holds.filter((hold) => endedAs(verdicts.get(executionKey(hold))) !== undefined);
+    const wideWeight = this.#part.wide.current.weightOf();
+    const clearWeight = (hold: AskedHold): number => (hold.canonical === undefined ? wideWeight : 2);
     const clears = chunksOf(over, CHUNK_ROWS, clearWeight).map((chunk) =>
       this.#part.commits.submit("clear", () => ok(this.#clear(cell, chunk, verdicts, answer)), {
         weight: chunk.reduce((sum, hold) => sum + clearWeight(hold), 0),
@@ -168,10 +172,13 @@ export class Inquirer {
     const { sightings } = this.#part.log;
     if (answer !== undefined && !sightings.current.note(cell, answer.point, answer.confirmed)) return false;
     const now = this.#part.ports.clock.now();
-    const holds = over.flatMap((asked) => (isRange(asked) ? [] : [asked]));
+    const holds = over.filter((asked) => asked.canonical !== undefined);
     const found = this.#part.store.holdsOn(holds.map(keyOf));
     const ended: { hold: HoldRow; as: EndedAs }[] = [];
-    for (const asked of over) if (isRange(asked)) this.#clearRange(asked, verdicts, now);
+    for (const asked of over) {
+      const as = endedAs(verdicts.get(executionKey(asked)));
+      if (asked.canonical === undefined && as !== undefined) this.#part.wide.current.end(asked, as, now);
+    }
     for (const asked of holds) {
       const bucket = bucketText(asked.bucket_type, asked.canonical);
       const hold = found.get(bucket);
@@ -184,13 +191,6 @@ export class Inquirer {
     }
     endHolds(this.#part.store, this.#part.log, ended, true, now);
     return true;
-  }
-
-  #clearRange(asked: RangeHoldRow, verdicts: ReadonlyMap<string, Verdict>, nowMs: number): void {
-    const range = this.#part.ranges.on(rangeOf(asked));
-    if (range === undefined || executionKey(range) !== executionKey(asked)) return;
-    const as = endedAs(verdicts.get(executionKey(range)));
-    if (as !== undefined) this.#part.transfers.end(range, as, nowMs);
   }
 
   /** Tells the change feed of leases that are granted, if it was not told before (F3). */
@@ -207,9 +207,6 @@ export class Inquirer {
     });
   }
 }
-
-/** The end of a range hold begins to rewrite its claims (Y5). */
-const clearWeight = (hold: AskedHold): number => (isRange(hold) ? MOVE_WEIGHT : 2);
 
 /** Undefined: the execution is not over, or it is not known. */
 const endedAs = (verdict: Verdict | undefined): EndedAs | undefined =>

@@ -1,17 +1,11 @@
 import { sharedTraces, type Traces } from "../traces.ts";
-import type { RangeHoldRow } from "../../capabilities/transfer/range-holds.ts";
-import { bucketText, executionKey, type HoldRow } from "./rows.ts";
+import { bucketText, executionKey, type AskedHold } from "./rows.ts";
 
 /** The number of holds that one message asks about. It has one question per execution. */
 export const MAX_HOLDS = 1_000;
 
 /** The number of messages to one ledger that may wait. */
 const MAX_WAITING = 10;
-
-/** What a shard asks about: the hold of a name, or a range hold. */
-export type AskedHold = HoldRow | RangeHoldRow;
-
-export const isRange = (hold: AskedHold): hold is RangeHoldRow => "from_cell" in hold;
 
 interface Waiting<Answer> {
   /** By execution and name. */
@@ -67,7 +61,7 @@ export class InquiryQueue<Answer> {
 
 /** Adds a hold to the message that has it already, or to the last one. */
 function messageFor<Answer>(hold: AskedHold, waiting: Waiting<Answer>[]): Waiting<Answer> | undefined {
-  const name = isRange(hold) ? hold.scope : bucketText(hold.bucket_type, hold.canonical);
+  const name = hold.canonical === undefined ? "" : bucketText(hold.bucket_type, hold.canonical);
   const key = `${executionKey(hold)} ${name}`;
   let message = waiting.find(({ holds }) => holds.has(key)) ?? waiting.at(-1);
   if (message === undefined || (message.holds.size >= MAX_HOLDS && !message.holds.has(key))) {

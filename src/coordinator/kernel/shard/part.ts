@@ -11,13 +11,10 @@ import { shardsOf } from "../placement.ts";
 import { PlacementGuard } from "../placement-guard.ts";
 import { Instances } from "../instances.ts";
 import { Inquirer } from "./inquirer.ts";
-import { RangeHolds } from "../../capabilities/transfer/range-holds.ts";
 import { ShardLog } from "./shard-log.ts";
-import { ReadQueue } from "./read-queue.ts";
+import { ReadQueue, type ClaimReads } from "./read-queue.ts";
 import { ShardReader } from "./reader.ts";
 import { shardSchema } from "./schema.ts";
-import { ScopeStore } from "../../capabilities/transfer/scope-store.ts";
-import { ShardTransfers } from "../../capabilities/transfer/shard.ts";
 import { ShardStore } from "./store.ts";
 import { Sweeper } from "./sweeper.ts";
 import { noShardHooks } from "./hooks.ts";
@@ -25,6 +22,7 @@ import { Slot } from "../slot.ts";
 import { alwaysWorks, type Standing } from "../standing.ts";
 import { noQueues, type Queues } from "./queues.ts";
 import { allHere, type Residence } from "./residence.ts";
+import { noWideHolds, type WideHolds } from "./wide-holds.ts";
 
 /**
  * A shard works for all cells, so its transactions are short: 1,000 rows take about 25 ms. A lease with more
@@ -63,8 +61,8 @@ export function makePart(
   const residence = new Slot<Residence>(allHere(ports.sql));
   const store = new ShardStore(ports.sql, log, hooks, touch);
   const reads = new ReadQueue(ports.clock, limits);
-  const ranges = new RangeHolds(ports.sql, touch);
-  const scopes = new ScopeStore(ports.sql, log.held);
+  const wide = new Slot<WideHolds>(noWideHolds(reads));
+  const claimReads: ClaimReads = { run: (cell, read) => wide.current.reads.run(cell, read) };
   const stored = {
     index,
     ports,
@@ -74,12 +72,9 @@ export function makePart(
     hooks,
     audit,
     touch,
-    ranges,
-    scopes,
+    wide,
     log,
   };
-  const transfers = new ShardTransfers(stored);
-  const claimReads = transfers.readsIn(reads);
   const instances = new Instances(ports, log.position);
   const standing = new Slot<Standing>(alwaysWorks);
   const placementGuard = new PlacementGuard(ports, limits, peers, {
@@ -106,7 +101,6 @@ export function makePart(
     queues,
     residence,
     reads,
-    transfers,
     claimReads,
     instances,
     standing,

@@ -11,16 +11,11 @@ import type { Conflict, ConflictKind } from "../refusal.ts";
 import { sourceOrder } from "../../../common/source-order.ts";
 import type { Slot } from "../slot.ts";
 import type { Queues } from "./queues.ts";
-import {
-  involves,
-  rangeOf,
-  type RangeHoldRow,
-  type RangeHolds,
-} from "../../capabilities/transfer/range-holds.ts";
 import { bucketText, type Claimant, type ExecutionId, type Holding, type HoldRow } from "./rows.ts";
 import type { Occupants, ShardStore } from "./store.ts";
 import type { Ports } from "../ports.ts";
 import type { ShardLog } from "./shard-log.ts";
+import type { WideHolds } from "./wide-holds.ts";
 
 /**
  * How long a caller should wait before it retries a leased bucket. A begin and its commit together usually
@@ -33,7 +28,7 @@ type Finding = { kind: "clear" } | { kind: "missing" } | { kind: ConflictKind; o
 interface Needs {
   readonly store: ShardStore;
   readonly queues: Slot<Pick<Queues, "firstBefore">>;
-  readonly ranges: Pick<RangeHolds, "on" | "over">;
+  readonly wide: Slot<Pick<WideHolds, "inWay">>;
   readonly ports: Pick<Ports, "randomness">;
   readonly log: Pick<ShardLog, "nextEpoch">;
 }
@@ -65,13 +60,14 @@ export class Preparation {
     for (const op of request.ops) {
       const { claim, hold } = this.#occupantsOf(op);
       const examined = examine(op, request, claim, hold);
-      const range = this.#rangeOver(request, claim) ?? this.#rangeWith(op, request, examined);
+      const isClear = examined.kind === "clear" || examined.kind === "leased";
+      const wide = this.#part.wide.current.inWay(op, request.cell, claim, isClear);
       const finding =
-        range === undefined
+        wide === undefined
           ? this.#unlessAwaited(op, request, examined)
           : {
               kind: "leased" as const,
-              owner: range.cell === request.cell ? ("self" as const) : ("other" as const),
+              owner: wide.cell === request.cell ? ("self" as const) : ("other" as const),
             };
       if (finding.kind === "clear") clear.push(op);
       else if (finding.kind !== "missing") conflicts.push(conflictOf(op, finding));
@@ -79,7 +75,7 @@ export class Preparation {
         held.push({
           type: op.type,
           canonical: op.canonical,
-          ...(range === undefined || hold !== undefined ? {} : { range: rangeOf(range) }),
+          ...(hold === undefined ? wide?.named : undefined),
         });
     }
     if (conflicts.length > 0) return { granted: false, conflicts, held };
@@ -88,21 +84,6 @@ export class Preparation {
     const epoch = this.#part.log.nextEpoch();
     for (const op of clear) this.#hold(op, { ...request, epoch });
     return { granted: true, epoch, missing };
-  }
-
-  /**
-   * Returns the range hold on a claim, if its transfer is from or to the cell. The claim may belong to the
-   * destination already, so no other finding would be certain (Y3).
-   */
-  #rangeOver({ cell }: Prepare, claim: Claimant | undefined): RangeHoldRow | undefined {
-    const range = this.#part.ranges.over(claim);
-    return range !== undefined && involves(range, cell) ? range : undefined;
-  }
-
-  /** Returns the range hold whose transfer would move the claim that an op of its source makes (Y3). */
-  #rangeWith({ scope }: Op, { cell }: Prepare, { kind }: Finding): RangeHoldRow | undefined {
-    if (scope === undefined || (kind !== "clear" && kind !== "leased")) return undefined;
-    return this.#part.ranges.on({ from: cell, scope });
   }
 
   /** A free name is kept for the begin that has waited longest for it (B11). */

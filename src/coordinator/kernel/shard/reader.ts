@@ -1,11 +1,11 @@
 import type { BucketKey, LookupFound, Verdict } from "../messages.ts";
 import type { Traces } from "../traces.ts";
 import type { Inquirer } from "./inquirer.ts";
-import type { AskedHold } from "./inquiry-queue.ts";
-import { mayBeCut, type RangeHoldRow, type RangeHolds } from "../../capabilities/transfer/range-holds.ts";
-import { recordOfClaim, recordOfHold } from "./record.ts";
+import { recordOfClaim, recordOfHold, type KeyRead, type Read } from "./record.ts";
 import { executionKey, type ClaimRow, type HoldRow } from "./rows.ts";
+import type { Slot } from "../slot.ts";
 import type { ShardStore } from "./store.ts";
+import type { WideHolds } from "./wide-holds.ts";
 
 /**
  * The number of times that a read inquires about holds. The key of a hold may get another hold while its
@@ -17,15 +17,6 @@ export const MAX_ROUNDS = 3;
 
 const NO_VERDICTS: ReadonlyMap<string, Verdict> = new Map();
 
-/** What a key shows. `ask`: its hold must be asked about. `without` is what it shows without the hold. */
-type Read<Hold extends AskedHold = HoldRow> = LookupFound | { kind: "ask"; hold: Hold; without: LookupFound };
-
-/** What a lookup has read of a key, and whether the key had a hold that may change what it shows (Q2). */
-interface KeyRead {
-  read: Read<AskedHold>;
-  isHeld: boolean;
-}
-
 /** What is stored about a key. */
 export interface Stored {
   claim: ClaimRow | undefined;
@@ -34,7 +25,7 @@ export interface Stored {
 
 interface Needs {
   readonly store: ShardStore;
-  readonly ranges: Pick<RangeHolds, "over">;
+  readonly wide: Slot<Pick<WideHolds, "shown">>;
   readonly inquirer: Inquirer;
 }
 
@@ -71,9 +62,8 @@ export class ShardReader {
 
   #read(key: BucketKey, verdicts: ReadonlyMap<string, Verdict>): KeyRead {
     const claim = this.#part.store.claim(key);
-    const range = this.#part.ranges.over(claim);
-    if (claim !== undefined && range !== undefined)
-      return { read: shownInRange(claim, range, verdicts), isHeld: range.is_precommitted === 1 };
+    const wide = claim && this.#part.wide.current.shown(claim, verdicts);
+    if (wide !== undefined) return wide;
     const hold = this.#part.store.holdOn(key.type, key.canonical);
     return { read: shown({ claim, hold }, verdicts), isHeld: hold !== undefined };
   }
@@ -98,36 +88,5 @@ export function shown({ claim, hold }: Stored, verdicts: ReadonlyMap<string, Ver
       return { kind: "unknown" };
     default:
       return { kind: "ask", hold, without };
-  }
-}
-
-/**
- * What a claim shows that a transfer moves (Y4). Once the transfer is precommitted, only the destination's
- * ledger knows whether it was cut, unless the shard has learned it. Then the claim shows as it will be when
- * it is rewritten.
- */
-function shownInRange(
-  claim: ClaimRow,
-  range: RangeHoldRow,
-  verdicts: ReadonlyMap<string, Verdict>,
-): Read<AskedHold> {
-  const { cell, epoch, cut_at_ms: cutAtMs, lease } = range;
-  const record = recordOfClaim(claim);
-  if (cutAtMs !== null) {
-    const updatedAtMs = Math.max(cutAtMs, record.updatedAtMs);
-    return { kind: "record", record: { ...record, cell, epoch, updatedAtMs } };
-  }
-  const without: LookupFound = { kind: "record", record };
-  const held: LookupFound = { kind: "record", record: { ...record, lease, transferTo: cell } };
-  if (!mayBeCut(range)) return held;
-  switch (verdicts.get(executionKey(range))) {
-    case "granted":
-      return held;
-    case "running":
-      return without;
-    case "unknown":
-      return { kind: "unknown" };
-    default:
-      return { kind: "ask", hold: range, without };
   }
 }

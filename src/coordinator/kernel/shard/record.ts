@@ -1,5 +1,16 @@
-import type { ClaimRecord } from "../messages.ts";
-import type { ClaimRow, HoldRow } from "./rows.ts";
+import type { ClaimRecord, LookupFound } from "../messages.ts";
+import type { AskedHold, ClaimRow, HoldRow } from "./rows.ts";
+
+/** What a key shows. `ask`: its hold must be asked about. `without` is what it shows without the hold. */
+export type Read<Hold extends AskedHold = HoldRow> =
+  | LookupFound
+  | { kind: "ask"; hold: Hold; without: LookupFound };
+
+/** What a lookup has read of a key, and whether the key had a hold that may change what it shows (Q2). */
+export interface KeyRead {
+  read: Read<AskedHold>;
+  isHeld: boolean;
+}
 
 /**
  * Returns the record of a claim. `hold`: the hold of a granted lease that destroys or replaces it. During a

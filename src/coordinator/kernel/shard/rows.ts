@@ -87,6 +87,15 @@ export interface ExecutionId extends Holder {
   granted_by?: number | null;
 }
 
+/** A hold of more than single names. An execution has at most one on a shard. */
+export interface WideHold extends ExecutionId {
+  readonly canonical?: undefined;
+  readonly held_at_ms: number;
+}
+
+/** What a shard asks about: the hold of a name, or a wide hold, which has none. */
+export type AskedHold = HoldRow | WideHold;
+
 /** Returns a key that identifies one execution. It is the same for all holds of the execution. */
 export function executionKey(execution: ExecutionId | HoldRow): string {
   const { cell, lease, incarnation, counter } = execution;

@@ -26,11 +26,10 @@ import type { Handlers, Method } from "../method.ts";
 import { shardMethods, type Peers, type ShardCalls } from "../methods.ts";
 import { counting, defineServed, type Checked, type Measures, type Work } from "../serve.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
-import { endHolds, type EndedAs } from "./end-holds.ts";
+import { decides, endedAs, endHolds, type EndedAs } from "./end-holds.ts";
 import { Preparation } from "./prepare.ts";
 import { nameOf } from "./hold-entries.ts";
-import { keyOf, type ExecutionId, type HoldRow } from "./rows.ts";
-import { MOVE_WEIGHT, PRECOMMIT_WEIGHT } from "../../capabilities/transfer/shard.ts";
+import { keyOf, type HoldRow } from "./rows.ts";
 import { makePart, readLog, type ShardPart } from "./part.ts";
 import { addHalves, withFields, type Halves } from "../half.ts";
 import type { ShardHooks } from "./hooks.ts";
@@ -43,9 +42,6 @@ const MAX_WAITING_PARTS = 100;
 
 /** The part of the held names of a shard that one cell may have. */
 const CELL_PART = 1 / 2;
-
-/** The holds in the way of a transfer that a shard asks about. */
-const MOST_ASKED_HOLDS = 1_000;
 
 /** What a part of an exchange has done, to be answered with the others. */
 interface CarriedOut {
@@ -201,7 +197,12 @@ async function exchange(part: ShardPart, message: Exchange): Promise<Result<Exch
       retryAfterMs: 1_000,
     });
   }
-  const weigh: Weigh = (decision) => decisionWeight(decision, part.store.countHoldsOf(decision));
+  const wide = part.wide.current;
+  const weigh: Weigh = {
+    decision: (each) => (wide.isWide(each) ? wide.weightOf(each) : part.store.countHoldsOf(each)),
+    // A wide prepare touches many rows, and sees the holds of the parts before it.
+    prepare: (each) => (wide.isWide(each) ? CHUNK_ROWS : each.ops.length),
+  };
   const parts = partsOf(message, weigh).map((each) =>
     part.commits.submit("exchange", () => ok(carryOut(part, each)), {
       weight: weightOf(each, weigh),
@@ -221,35 +222,37 @@ async function exchange(part: ShardPart, message: Exchange): Promise<Result<Exch
     });
   const prepares = done.flatMap((each) => each.prepares);
   askBlocking(part, message, prepares);
-  const unapplied = [...done.flatMap((each) => each.unapplied), ...movingOf(part, message)];
+  const unapplied = [...done.flatMap((each) => each.unapplied), ...unfinishedOf(part, message)];
   return ok({ seen, point: pointOf(part), prepares, ...(unapplied.length === 0 ? {} : { unapplied }) });
 }
 
 /**
- * Asks about the holds that are in the way of transfers: their leases may be over (B8). The next try then
- * finds them gone.
+ * Asks about the holds of names that are in the way of wide holds: their leases may be over (B8). The next
+ * try then finds them gone.
  */
 function askBlocking(
   part: ShardPart,
   { prepares, traces }: Exchange,
   answers: ExchangeAnswer["prepares"],
 ): void {
-  for (const [index, { transfer }] of prepares.entries()) {
-    if (transfer === undefined || answers[index]?.granted !== false) continue;
-    const holds = part.scopes.holds(transfer.from, transfer.scope, MOST_ASKED_HOLDS);
-    part.inquirer.inquire(holds, traces).catch(() => {});
-  }
+  const wide = part.wide.current;
+  for (const [index, request] of prepares.entries())
+    if (wide.isWide(request) && answers[index]?.granted === false)
+      part.inquirer.inquire(wide.blocking(request), traces).catch(() => {});
 }
 
-/** Returns the transfers among the decisions whose claims are not all rewritten (Y5). */
-function movingOf(part: ShardPart, { decisions }: Exchange): string[] {
-  const leases = decisions.flatMap(({ lease, transfer }) => (transfer === undefined ? [] : [lease]));
-  return leases.length === 0 ? [] : part.transfers.moving(leases);
+/** Returns the leases whose decisions take more transactions. */
+function unfinishedOf(part: ShardPart, { decisions }: Exchange): string[] {
+  const wide = part.wide.current;
+  return decisions.flatMap((each) =>
+    wide.isWide(each) && wide.isUnfinished(each.lease) ? [each.lease] : [],
+  );
 }
 
 function carryOut(part: ShardPart, message: Exchange): CarriedOut {
-  const { placementGuard, log, ranges, queues, sweeper } = part;
+  const { placementGuard, log, queues, sweeper } = part;
   const residence = part.residence.current;
+  const wide = part.wide.current;
   const { cell, point, confirmed, decisions, prepares } = message;
   // The placement may have changed while the message waited for its transaction (M1, G3).
   if (placementGuard.refuseOutdated(message) !== undefined) return { prepares: [], unapplied: [] };
@@ -267,12 +270,10 @@ function carryOut(part: ShardPart, message: Exchange): CarriedOut {
   const preparation = new Preparation(part, now, prepares);
   const answers = prepares.map((request) => {
     if (unserved.has(request)) return { granted: false as const, refusal: residence.notHere() };
-    if (request.transfer !== undefined && residence.isChanging)
-      return { granted: false as const, refusal: growing };
+    if (wide.isWide(request)) return wide.prepare(request, now, refusal);
     if (refusal !== undefined && request.isVerification !== true) return { granted: false as const, refusal };
     if (full !== undefined && request.ops.some(({ kind }) => kind !== "destroy"))
       return { granted: false as const, refusal: full };
-    if (request.transfer !== undefined) return part.transfers.prepare(request, request.transfer, now);
     const crowded = holdsRefusal(part, request, preparation.made);
     if (crowded !== undefined) return { granted: false as const, refusal: crowded };
     return preparation.carryOut(request);
@@ -283,7 +284,7 @@ function carryOut(part: ShardPart, message: Exchange): CarriedOut {
     queues.current.prepared(request, answers[index]?.granted ?? false);
   // Refused prepares also arm the alarm: they met a hold, and its alarm may have been lost (M3).
   // Urgent work may have waited for a hold that has ended.
-  if (prepares.length > 0 || ranges.hasCut || sweeper.isUrgent(now)) sweeper.arm();
+  if (prepares.length > 0 || sweeper.isUrgent(now)) sweeper.arm();
   return { prepares: answers, unapplied: [...waiting.map(({ lease }) => lease), ...missing] };
 }
 
@@ -318,22 +319,18 @@ function holdsRefusal(part: ShardPart, { cell, ops }: Prepare, made: number): Re
 
 /**
  * Applies each decision to its own holds of names that this shard serves, and to nothing else. If a hold is
- * missing, the decision was applied before (C2). Returns the transfers whose precommit found no range hold
- * (Y6).
+ * missing, the decision was applied before (C2). Returns the leases whose decisions must be sent again.
  */
 function decide(part: ShardPart, decisions: readonly Decision[], now: number): string[] {
   const missing: string[] = [];
   const { isWhole } = part.residence.current;
+  const wide = part.wide.current;
   const ended = new Map<string, { hold: HoldRow; as: EndedAs }>();
   for (const decision of decisions) {
-    const range = decision.transfer && part.ranges.on(decision.transfer);
-    const isHeld = range !== undefined && decides(decision, range);
-    if (decision.outcome === "PRECOMMITTED") {
-      if (isHeld) part.transfers.precommit(range);
-      else missing.push(decision.lease);
+    if (wide.isWide(decision)) {
+      if (!wide.decide(decision, now)) missing.push(decision.lease);
       continue;
     }
-    if (isHeld) part.transfers.end(range, endedAs(decision), now);
     for (const hold of part.store.holdsOf(decision))
       if (decides(decision, hold) && (isWhole || part.residence.current.serves(keyOf(hold))))
         ended.set(nameOf(hold), { hold, as: endedAs(decision) });
@@ -394,27 +391,18 @@ function ping(part: ShardPart, message: PingShard): ShardWork {
 
 const pointOf = ({ instances }: ShardPart): HistoryPoint | null => instances.point ?? null;
 
-const growing = refused(
-  "UNAVAILABLE",
-  "the deployment is getting more shards: prepare the transfer when that is finished",
-  { retryAfterMs: 60_000 },
-).refusal;
-
 const NOT_KNOWN: LookupFound = { kind: "unknown" };
 
 const neverNone = (found: LookupFound): LookupFound => (found.kind === "none" ? { kind: "unknown" } : found);
 
-type Weigh = (decision: Decision) => number;
-
-/** A transfer is a part by itself: it touches many rows, and sees the holds of the parts before it. */
-const decisionWeight = ({ outcome, transfer }: Decision, holds: number): number =>
-  outcome === "PRECOMMITTED" ? PRECOMMIT_WEIGHT : transfer === undefined ? holds : MOVE_WEIGHT;
-const prepareWeight = ({ ops, transfer }: Prepare): number =>
-  transfer === undefined ? ops.length : CHUNK_ROWS;
+interface Weigh {
+  readonly decision: (decision: Decision) => number;
+  readonly prepare: (prepare: Prepare) => number;
+}
 
 const weightOf = ({ decisions, prepares }: Exchange, weigh: Weigh): number =>
-  decisions.reduce((sum, each) => sum + weigh(each), 0) +
-  prepares.reduce((sum, each) => sum + prepareWeight(each), 0) +
+  decisions.reduce((sum, each) => sum + weigh.decision(each), 0) +
+  prepares.reduce((sum, each) => sum + weigh.prepare(each), 0) +
   1;
 
 /**
@@ -423,26 +411,10 @@ const weightOf = ({ decisions, prepares }: Exchange, weigh: Weigh): number =>
  */
 function partsOf(message: Exchange, weigh: Weigh): Exchange[] {
   if (weightOf(message, weigh) <= CHUNK_ROWS) return [message];
-  const decisions = chunksOf(message.decisions, CHUNK_ROWS, weigh);
-  const prepares = chunksOf(message.prepares, CHUNK_ROWS, prepareWeight);
+  const decisions = chunksOf(message.decisions, CHUNK_ROWS, weigh.decision);
+  const prepares = chunksOf(message.prepares, CHUNK_ROWS, weigh.prepare);
   return [
     ...decisions.map((part) => ({ ...message, decisions: part, prepares: [] })),
     ...prepares.map((part) => ({ ...message, decisions: [], prepares: part })),
   ];
-}
-
-/** A release without an epoch is of an attempt that was never granted. */
-function endedAs({ outcome, epoch }: Decision): EndedAs {
-  if (outcome === "COMMITTED") return "committed";
-  return epoch === null ? "gone" : "rolled_back";
-}
-
-function decides({ cell, lease, incarnation, counter, epoch }: Decision, hold: ExecutionId): boolean {
-  return (
-    hold.cell === cell &&
-    hold.lease === lease &&
-    hold.incarnation === incarnation &&
-    hold.counter === counter &&
-    (epoch === null || hold.epoch === epoch)
-  );
 }

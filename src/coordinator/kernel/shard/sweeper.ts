@@ -1,4 +1,3 @@
-import type { Slot } from "../slot.ts";
 import type { Standing } from "../standing.ts";
 import type { HoldPosition } from "../messages.ts";
 import type { Limits } from "../../../common/limits.ts";
@@ -10,10 +9,10 @@ import { FIRST_HOLD } from "./held-names.ts";
 import type { ShardAlarm, ShardHooks } from "./hooks.ts";
 import type { Inquirer } from "./inquirer.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
-import type { RangeHolds } from "../../capabilities/transfer/range-holds.ts";
 import type { HoldRow } from "./rows.ts";
 import type { ShardLog } from "./shard-log.ts";
-import type { ShardTransfers } from "../../capabilities/transfer/shard.ts";
+import type { Slot } from "../slot.ts";
+import type { WideHolds } from "./wide-holds.ts";
 
 /** The number of holds that a sweep looks at in one turn. */
 const PAGE_HOLDS = 500;
@@ -37,8 +36,7 @@ interface Needs {
   readonly limits: Limits;
   readonly log: Pick<ShardLog, "held">;
   readonly inquirer: Inquirer;
-  readonly ranges: RangeHolds;
-  readonly transfers: ShardTransfers;
+  readonly wide: Slot<WideHolds>;
   readonly hooks: Pick<HookLists<ShardHooks>, "alarm">;
   readonly standing: Slot<Standing>;
   readonly commits: GroupCommit;
@@ -51,8 +49,8 @@ interface Needs {
  * the pause between two inquiries about it. When a hold is due follows from its age alone, so the sweeper
  * remembers nothing about single holds. A new instance inquires once more about each.
  *
- * The same alarm does the work of capabilities that is due, and rewrites the claims of transfers (Y5). A
- * shard without a placement serves no names, so it inquires about no holds.
+ * The same alarm does the work of capabilities that is due. A shard without a placement serves no names, so
+ * it inquires about no holds.
  */
 export class Sweeper {
   readonly #part: Needs;
@@ -82,23 +80,27 @@ export class Sweeper {
   arm(): void {
     if (this.#part.standing.current.stopped !== undefined) return;
     const now = this.#part.ports.clock.now();
-    if (this.#part.ranges.hasCut || this.isUrgent(now))
-      this.#alarm.setBy(now + this.#part.limits.sweepAfterMs / 4);
+    if (this.isUrgent(now)) this.#alarm.setBy(now + this.#part.limits.sweepAfterMs / 4);
     if (this.#hasHolds || this.#isWorkDue(now)) this.#alarm.setBy(now + this.#part.limits.sweepAfterMs);
   }
 
   get #hasHolds(): boolean {
-    return this.#isServing && (this.#part.ranges.size > 0 || this.#part.log.held.size > 0);
+    return this.#isServing && (this.#part.wide.current.size > 0 || this.#part.log.held.size > 0);
   }
 
   /** Whether a capability has work to do. */
   #isWorkDue(nowMs: number): boolean {
-    return this.#part.hooks.alarm.some((alarm) => isDue(alarm, nowMs));
+    return this.#isWideDue(nowMs) || this.#part.hooks.alarm.some((alarm) => isDue(alarm, nowMs));
   }
 
   /** Whether a capability has work that does not wait for the next sweep. */
   isUrgent(nowMs: number): boolean {
-    return this.#part.hooks.alarm.some((alarm) => alarm.isUrgent && isDue(alarm, nowMs));
+    const { alarm: alarms } = this.#part.hooks;
+    return this.#isWideDue(nowMs) || alarms.some((alarm) => alarm.isUrgent && isDue(alarm, nowMs));
+  }
+
+  #isWideDue(nowMs: number): boolean {
+    return isDue(this.#part.wide.current.alarm, nowMs);
   }
 
   get #isServing(): boolean {
@@ -110,7 +112,7 @@ export class Sweeper {
     if (this.#part.standing.current.stopped !== undefined) return;
     let nextMs = -Infinity;
     try {
-      await this.#part.transfers.moveDue(this.#part.commits);
+      await this.#part.wide.current.alarm.run();
       if (this.#isServing) nextMs = await this.#sweep();
       for (const alarm of this.#part.hooks.alarm) await alarm.run();
     } finally {
@@ -118,7 +120,7 @@ export class Sweeper {
       const soonest = now + this.#part.limits.sweepAfterMs / 4;
       const latest = now + this.#part.limits.maxBackoffMs;
       if (this.#hasHolds) this.#alarm.setBy(Math.max(soonest, Math.min(nextMs, latest)));
-      if (this.#part.ranges.hasCut || this.#isWorkDue(now)) this.#alarm.setBy(soonest);
+      if (this.#isWorkDue(now)) this.#alarm.setBy(soonest);
     }
   }
 
@@ -127,7 +129,7 @@ export class Sweeper {
     const pageHolds = Math.min(PAGE_HOLDS, this.#part.limits.scanRows);
     const isNew = this.#pass === undefined;
     const pass = (this.#pass ??= this.#newPass());
-    if (isNew) await this.#askRanges(pass);
+    if (isNew) await this.#askWide(pass);
     let asked = 0;
     for (let page = 0; page < PAGES_PER_ALARM && asked < pageHolds; page += 1) {
       const { held } = this.#part.log;
@@ -145,11 +147,8 @@ export class Sweeper {
   }
 
   /** They are few, so a pass asks about all that are due at once. */
-  async #askRanges(pass: Pass): Promise<void> {
-    const due = this.#dueIn(
-      pass,
-      this.#part.ranges.all().filter(({ cut_at_ms: cutAtMs }) => cutAtMs === null),
-    );
+  async #askWide(pass: Pass): Promise<void> {
+    const due = this.#dueIn(pass, this.#part.wide.current.undecided());
     if (due.length > 0) await this.#part.inquirer.inquire(due);
   }
 

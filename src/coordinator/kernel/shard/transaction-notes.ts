@@ -27,8 +27,8 @@ export interface TransactionNotes {
    * @param isPart whether other holds of the execution may be left
    */
   noteCommitted(hold: HoldRow, claim: ChangedClaimRow | undefined, isPart: boolean): void;
-  /** An execution has given a claim to its own cell. */
-  noteMoved(execution: Execution & { from_cell: string }, claim: ChangedClaimRow): void;
+  /** An execution has given a claim of another cell to its own. */
+  noteMoved(execution: Execution, from: string, claim: ChangedClaimRow): void;
   /** Ends the collecting. Returns a text for each row: one, unless it would be too long, or none. */
   take(): string[];
   /**

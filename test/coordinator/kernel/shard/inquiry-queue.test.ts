@@ -1,11 +1,7 @@
 /** Tests of how a shard puts questions to a ledger into messages. */
 import { expect, test } from "vitest";
-import {
-  InquiryQueue,
-  isRange,
-  type AskedHold,
-} from "../../../../src/coordinator/kernel/shard/inquiry-queue.ts";
-import { executionKey, type HoldRow } from "../../../../src/coordinator/kernel/shard/rows.ts";
+import { InquiryQueue } from "../../../../src/coordinator/kernel/shard/inquiry-queue.ts";
+import { executionKey, type AskedHold, type HoldRow } from "../../../../src/coordinator/kernel/shard/rows.ts";
 import { DESTROY } from "../../../support/holds.ts";
 
 const hold = (epoch: number, canonical = `name-${epoch}`): HoldRow => ({
@@ -37,8 +33,7 @@ interface Sent {
 }
 
 const turn = (): Promise<void> => new Promise((next) => setImmediate(next));
-const namesIn = ({ holds }: Sent): string[] =>
-  holds.map((asked) => (isRange(asked) ? asked.scope : asked.canonical));
+const namesIn = ({ holds }: Sent): string[] => holds.map(({ canonical }) => canonical ?? "");
 
 test("[M6] [R2] questions wait for the message after the one under way, all together", async () => {
   const { queue, sent } = start();
