@@ -158,7 +158,7 @@ const shard: ShardHalf<typeof onShards> = {
 /** A deployment gets more shards while it runs (G1 to G10). */
 export const growth = {
   name: "growth",
-  needs: ["operations", "transfer"],
+  needs: ["operations"],
   shard,
   directory,
 } as const satisfies Capability;
