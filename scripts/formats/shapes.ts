@@ -14,7 +14,8 @@ import type { StoredExecutions } from "../../src/coordinator/kernel/ledger/execu
 import type { StoredOp } from "../../src/coordinator/kernel/ledger/payload.ts";
 import type { Applied } from "../../src/coordinator/kernel/ledger/store.ts";
 import type { TransferRecord } from "../../src/coordinator/capabilities/transfer/ledger-store.ts";
-import type { StoredRemoval, Told } from "../../src/coordinator/kernel/messages.ts";
+import type { Told } from "../../src/coordinator/kernel/messages.ts";
+import type { StoredRemoval } from "../../src/coordinator/capabilities/removal/messages.ts";
 import * as kinds from "../../src/coordinator/capabilities/index.ts";
 import type { OperationSet } from "../../src/coordinator/capabilities/operations/operations.ts";
 import type { StoredScrub } from "../../src/coordinator/capabilities/scrub/scrub.ts";

@@ -261,8 +261,6 @@ export interface BeginRequest extends CellCall {
   call?: string;
   /** Present if a verification makes this begin (H6, X1). */
   isVerification?: true;
-  /** Only the ledger itself sets it, for the leases with which it removes a cell (X3). */
-  isRemoval?: true;
   /** Only the ledger itself sets it: the lease is a transfer, which has no ops (Y1). */
   transfer?: TransferTerms;
 }
@@ -288,8 +286,6 @@ export interface DecideRequest extends CellCall {
   lease: string;
   outcome: Outcome;
   reason?: string;
-  /** Only the ledger itself sets it, for the leases with which it removes a cell (X3). */
-  isRemoval?: true;
 }
 
 export interface LeaseRequest extends CellCall {
@@ -396,12 +392,18 @@ export interface PingShard extends Envelope {}
 // Worker → ledger, for operators and the cron
 
 /**
- * `FROZEN`: the ledger grants no begin. `DRAINING`: it grants only those of a verification (X1). Everything
- * else works in both. `REMOVING`: it grants only the leases of the removal (X3). `REMOVED`: the cell has no
- * claims, and its keys are refused (X4).
+ * The states of a cell. `FROZEN`: the ledger grants no begin. `DRAINING`: it grants only those of a
+ * verification (X1). Everything else works in both. Each capability adds its own.
+ *
+ * @public
  */
-export const cellStates = ["ACTIVE", "DRAINING", "FROZEN", "REMOVING", "REMOVED"] as const;
-export type CellState = (typeof cellStates)[number];
+export interface CellStates {
+  ACTIVE: true;
+  DRAINING: true;
+  FROZEN: true;
+}
+
+export type CellState = keyof CellStates;
 
 export interface CellStatus {
   cell: string;
@@ -416,59 +418,10 @@ export interface CellStatus {
   storedBytes: number;
   /** The position of the last change of a lease. While it stays the same, no claim of the cell changes. */
   position: number;
-  /** Null: no step has started a removal. */
-  removal: StoredRemoval | null;
-}
-
-/** What a ledger stores of the removal of its cell. */
-export interface StoredRemoval {
-  /** The number of claims that the export has. */
-  records: number;
-  /** The number of claims that its committed leases have released. */
-  released: number;
-  /** The ledger's position before the claims were compared. While it is the last one, a step may start. */
-  position: number;
-  /** Null: it has not ended. */
-  end: RemovalEnd | null;
-}
-
-/** When a removal has ended, and who has ended it (X5). */
-export interface RemovalEnd {
-  atMs: number;
-  operator: Operator;
-}
-
-/** Approves the removal of a cell whose claims were compared with an export (X2). */
-export interface ApproveRemoval extends Envelope {
-  /** The ledger's position before the claims were compared. */
-  position: number;
-  /** The number of claims that the export has. */
-  records: number;
-}
-
-/** Releases up to `limit` claims of a cell that is being removed. */
-export interface RemovalStep extends OperatorCall {
-  /** Only the first step of a removal needs it (A2). */
-  stateVersion: number;
-  limit: number;
-}
-
-export interface RemovalProgress {
-  /** `REMOVED`: no claim is left. */
-  state: CellState;
-  /** The claims that this step has released. */
-  released: number;
-  /** The claims of the export that no step has released yet. */
-  left: number;
-  /** Null: the removal has not ended. */
-  end: RemovalEnd | null;
 }
 
 /** Sent after the pull. */
-export interface Maintain extends Envelope {
-  /** True if the directory has the cell as removed (X5). */
-  isRemoved?: boolean;
-}
+export interface Maintain extends Envelope {}
 
 /**
  * What a ledger remembers of other parts, for the cron. Capabilities add fields.
@@ -485,8 +438,6 @@ export interface MaintainAnswer extends Remembered {
   unapplied: number;
   /** Granted leases that are stale, without those that the cell has renewed (C8). */
   staleLeases: number;
-  /** Null: the cell is not removed. */
-  removed: RemovalEnd | null;
 }
 
 // Ledger, shard → directory

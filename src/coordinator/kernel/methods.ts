@@ -27,8 +27,6 @@ export const ledgerMethods = {
   }),
   maintain: method<messages.Maintain, messages.MaintainAnswer>("peer"),
   status: method<messages.Envelope, messages.CellStatus>("peer"),
-  approveRemoval: method<messages.ApproveRemoval, null>("peer"),
-  removalStep: method<messages.RemovalStep, messages.RemovalProgress>("peer"),
   metrics: method<messages.Envelope, metrics.LedgerMetrics>("always"),
 };
 

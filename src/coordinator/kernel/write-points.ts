@@ -6,17 +6,7 @@
 export const kernelWrites = {
   /** Writes of any object before its first use. */
   any: ["migrate", "raise_format", "keep_name", "confirm_placement"],
-  ledger: [
-    "raise_incarnation",
-    "grant",
-    "decide",
-    "advance_applied",
-    "prune",
-    "approve_removal",
-    "start_removal",
-    "finish_removal",
-    "change_transfer",
-  ],
+  ledger: ["raise_incarnation", "grant", "decide", "advance_applied", "prune", "change_transfer"],
   shard: ["exchange", "clear"],
   directory: [],
 } as const;

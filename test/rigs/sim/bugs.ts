@@ -596,7 +596,7 @@ export const bugs: Record<string, Bug> = {
     "O1",
     ["I33"],
     "src/coordinator/kernel/ledger/decisions.ts",
-    "if (transfer === undefined) for (const hook of this.#part.hooks.decided) hook(request, row);",
+    "if (within === undefined) for (const hook of this.#part.hooks.decided) hook(request, row);",
     "if (transfer === undefined);",
   ),
   "a freeze that changes nothing has an audit entry": one(
@@ -910,9 +910,9 @@ export const bugs: Record<string, Bug> = {
   "a transfer to a cell that is being removed is prepared": one(
     "Y8",
     ["I36"],
-    "src/coordinator/kernel/ledger/begins.ts",
-    'if (state === "REMOVING")',
-    'if (state === "REMOVING" && caller.role === "operator")',
+    "src/coordinator/capabilities/removal/ledger.ts",
+    'const state = this.#part.store.cellState(); if (state === "REMOVING")',
+    'const state = this.#part.store.cellState(); if (state === "REMOVING" && request.caller.role === "operator")',
   ),
   "a removal skips shards whose names move": one(
     "G8",
@@ -967,16 +967,16 @@ export const bugs: Record<string, Bug> = {
   "a ledger that has lost a removal does not notice it when it is told": one(
     "X5",
     ["I37", "I38"],
-    "src/coordinator/kernel/ledger/ledger.ts",
-    'if (message.isRemoved === true && part.store.cellState() !== "REMOVED") {',
-    "if (message.isRemoved === false) {",
+    "src/coordinator/capabilities/removal/ledger.ts",
+    'return isRemoved === true && this.#part.store.cellState() !== "REMOVED"',
+    "return isRemoved === false",
   ),
   "a reconciled ledger does not take over the removal": one(
     "X5",
     ["I37", "I38"],
-    "src/coordinator/capabilities/loss/ledger.ts",
-    "if (removedAtMs !== null) this.#remove(",
-    "if (removedAtMs === -1) this.#remove(",
+    "src/coordinator/capabilities/removal/ledger.ts",
+    "if (end !== null) this.#remove(",
+    "if (end?.atMs === -1) this.#remove(",
   ),
   "the cron leaves a removed cell alone at once": one(
     "X5",
@@ -1555,8 +1555,8 @@ export const bugs: Record<string, Bug> = {
     "C2",
     ["I7"],
     "src/coordinator/kernel/ledger/decisions.ts",
-    "    this.#part.deliveries.track(decided, request.isRemoval);\n",
-    "    this.#part.deliveries.track(decided, request.isRemoval);\n" +
+    "    this.#part.deliveries.track(decided, within !== undefined);\n",
+    "    this.#part.deliveries.track(decided, within !== undefined);\n" +
       "    void this.#part.deliveries.deliver(request.lease);\n",
   ),
   "a verdict does not wait for the disk": one(

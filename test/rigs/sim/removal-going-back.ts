@@ -1,6 +1,7 @@
 import type { Snapshot } from "../../../src/coordinator/kernel/directory/messages.ts";
 import type { Result } from "../../../src/coordinator/kernel/refusal.ts";
-import type { CellStatus, RemovalProgress } from "../../../src/coordinator/kernel/messages.ts";
+import type { CellStatus } from "../../../src/coordinator/kernel/messages.ts";
+import type { RemovalProgress } from "../../../src/coordinator/capabilities/removal/messages.ts";
 import type { PartStatus } from "../../../src/coordinator/capabilities/loss/messages.ts";
 import { operator } from "../../support/ops.ts";
 import { bucketType } from "../../support/types.ts";

@@ -1,5 +1,5 @@
 import type { Snapshot } from "../../../src/coordinator/kernel/directory/messages.ts";
-import type { RemovalEnd, RemovalProgress } from "../../../src/coordinator/kernel/messages.ts";
+import type { RemovalEnd, RemovalProgress } from "../../../src/coordinator/capabilities/removal/messages.ts";
 import type { PartStatus } from "../../../src/coordinator/capabilities/loss/messages.ts";
 import { operator } from "../../support/ops.ts";
 import { isRefused } from "./api.ts";

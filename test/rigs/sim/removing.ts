@@ -1,4 +1,5 @@
-import type { CellStatus, RemovalProgress } from "../../../src/coordinator/kernel/messages.ts";
+import type { CellStatus } from "../../../src/coordinator/kernel/messages.ts";
+import type { RemovalProgress } from "../../../src/coordinator/capabilities/removal/messages.ts";
 import type { Transfer } from "../../../src/coordinator/capabilities/transfer/messages.ts";
 import { activities } from "./activity.ts";
 import type { Answer } from "../../../src/coordinator/kernel/ports.ts";

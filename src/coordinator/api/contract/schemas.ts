@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { cellStates } from "../../kernel/messages.ts";
+import { cellStates } from "./cell-states.ts";
 import { operationKinds } from "../../capabilities/operations/operations.ts";
 import { errorCodes, type ErrorCode } from "../../kernel/refusal.ts";
 import { verificationStatuses } from "../../../common/status/verification-statuses.ts";

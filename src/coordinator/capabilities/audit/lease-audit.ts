@@ -1,13 +1,12 @@
 import type { AuditState, AuditTrail } from "../../kernel/audit-trail.ts";
-import type { LedgerHooks } from "../../kernel/ledger/hooks.ts";
+import type { LedgerBegin, LedgerHooks } from "../../kernel/ledger/hooks.ts";
 import type { LeaseRow } from "../../kernel/ledger/lease-table.ts";
-import type { BeginRequest, DecideRequest } from "../../kernel/messages.ts";
 
 /** What operators did to leases (O1). What a cell does to its own leases is no audit entry. */
 export const auditOfLeases = (audit: AuditTrail, cell: string): LedgerHooks => ({
   // Why an operator may not begin or decide a lease: its entry has no room (O3).
   guardGrant: (request) => (isAudited(request) ? audit.refusal : undefined),
-  guardDecision: (request) => (isAudited(request) ? audit.refusal : undefined),
+  guardDecision: ({ caller }) => (caller.role === "operator" ? audit.refusal : undefined),
   granted: (request, row) => {
     if (!isAudited(request)) return;
     const { caller, requestId, lease, transfer } = request;
@@ -18,7 +17,7 @@ export const auditOfLeases = (audit: AuditTrail, cell: string): LedgerHooks => (
     );
   },
   decided: (request, before) => {
-    if (!isAudited(request)) return;
+    if (request.caller.role !== "operator") return;
     const { caller, requestId, reason, lease, outcome } = request;
     audit.append(
       { keyId: caller.keyId, requestId, reason: reason ?? null },
@@ -33,9 +32,7 @@ export const auditOfLeases = (audit: AuditTrail, cell: string): LedgerHooks => (
   },
 });
 
-/** The leases of a removal have no entries of their own: the removal has one when it starts and ends. */
-const isAudited = ({ caller, isRemoval }: BeginRequest | DecideRequest): boolean =>
-  caller.role === "operator" && isRemoval !== true;
+const isAudited = ({ caller, isPart }: LedgerBegin): boolean => caller.role === "operator" && isPart !== true;
 
 const stateOf = ({ state, created_at_ms, creates, destroys, replaces, missing }: LeaseRow): AuditState => ({
   state,

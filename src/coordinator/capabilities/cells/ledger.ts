@@ -1,10 +1,10 @@
 import type { AuditedAction } from "../../kernel/audit-trail.ts";
-import { cellRemoved } from "../../kernel/cell-removed.ts";
 import type { LedgerHalf } from "../../kernel/capability.ts";
+import { guarded } from "../../kernel/half.ts";
 import type { LedgerPart } from "../../kernel/ledger/part.ts";
 import type { CellState } from "../../kernel/messages.ts";
 import { method, type Calls } from "../../kernel/method.ts";
-import { changedMeanwhile, ok, refused, type Result } from "../../kernel/refusal.ts";
+import { changedMeanwhile, ok, type Result } from "../../kernel/refusal.ts";
 import type { SetState } from "./messages.ts";
 
 const onLedgers = { setState: method<SetState, null>("peer") };
@@ -39,11 +39,8 @@ function setState(part: LedgerPart, message: SetState): Result<null> {
   const full = part.audit.current.refusal;
   if (full !== undefined) return { ok: false, refusal: full };
   const before = part.store.cellState();
-  if (before === "REMOVED") return cellRemoved(part.cell);
-  if (before === "REMOVING")
-    return refused("FAILED_PRECONDITION", `cell ${part.cell} is being removed; go on with the steps`, {
-      reason: "CELL_REMOVING",
-    });
+  const unfit = guarded(part.hooks.guardState, before);
+  if (unfit !== undefined) return { ok: false, refusal: unfit };
   // A change that keeps the state also makes a new version, so that messages sent before it are refused
   // afterwards (A2).
   part.store.changeCellState(message.state, part.positions, part.ports.clock.now());

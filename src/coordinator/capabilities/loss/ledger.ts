@@ -10,7 +10,6 @@ import {
   type CellState,
   type HistoryPoint,
   type Op,
-  type RemovalEnd,
 } from "../../kernel/messages.ts";
 import {
   type HeldOp,
@@ -21,6 +20,8 @@ import {
   type RebuiltLeases,
   type ReconcileLedger,
 } from "./messages.ts";
+import type { HookLists } from "../../kernel/half.ts";
+import type { LedgerHooks } from "../../kernel/ledger/hooks.ts";
 import type { Peers } from "../../kernel/methods.ts";
 import type { PlacementGuard } from "../../kernel/placement-guard.ts";
 import { shardsOf } from "../../kernel/placement.ts";
@@ -64,6 +65,7 @@ interface Needs {
   readonly peers: Pick<Peers, "shard">;
   readonly placementGuard: PlacementGuard;
   readonly transferStore: TransferStore;
+  readonly hooks: HookLists<LedgerHooks>;
 }
 
 /**
@@ -362,23 +364,6 @@ export class LedgerReconciler {
     });
   }
 
-  /**
-   * A claim that the cell got before the removal started may be among what was lost. Unless names were
-   * released, the claims are compared again (X2). The approval is void, because it names an older position.
-   */
-  #undoStart(): void {
-    if (this.#part.store.cellState() !== "REMOVING" || this.#part.store.removal?.released !== 0) return;
-    this.#part.store.setCellState("DRAINING", this.#part.ports.clock.now());
-  }
-
-  /** The directory knows that the cell was removed, so it stays removed (X5). Steps end what is open. */
-  #remove(end: RemovalEnd): void {
-    if (this.#part.store.cellState() === "REMOVED") return;
-    const removal = this.#part.store.removal ?? { records: 0, released: 0, position: 0 };
-    this.#part.store.setCellState("REMOVED", end.atMs);
-    this.#part.store.setRemoval({ ...removal, end });
-  }
-
   async #accept({ seen, leases }: Findings, request: ReconcileLedger): Promise<void> {
     const { revokedKeys, removedAtMs, operator } = request;
     const accept = (): Result<() => void> => {
@@ -388,8 +373,8 @@ export class LedgerReconciler {
       this.#part.store.revoke(revokedKeys, this.#part.limits.maxRevokedKeys);
       this.#part.store.raiseStateVersion(STATE_VERSION_MARGIN);
       this.#part.transferStore.markRebuilt();
-      this.#undoStart();
-      if (removedAtMs !== null) this.#remove({ atMs: removedAtMs, operator });
+      const ended = removedAtMs === null ? null : { atMs: removedAtMs, operator };
+      for (const resumed of this.#part.hooks.resumed) resumed(ended);
       // It needs no room (O3), because a ledger that is lost hands out no entries.
       this.#part.audit.current.append(operator, {
         action: "reconcile_part",

@@ -1,21 +1,67 @@
-import type { Capability, ShardHalf } from "../../kernel/capability.ts";
+import type { Capability, LedgerHalf, ShardHalf } from "../../kernel/capability.ts";
 import { method, peerMethod, type Calls } from "../../kernel/method.ts";
 import { counting } from "../../kernel/serve.ts";
 import { transfersOn } from "../transfer/index.ts";
-import type { CellClaimCounts, CellClaims, CountCellClaims, ListCellClaims } from "./messages.ts";
+import { Removal } from "./ledger.ts";
+import type {
+  ApproveRemoval,
+  CellClaimCounts,
+  CellClaims,
+  CountCellClaims,
+  ListCellClaims,
+  RemovalProgress,
+  RemovalStep,
+} from "./messages.ts";
 import { countClaims } from "./shard.ts";
 
-const methods = {
+const onLedgers = {
+  approveRemoval: method<ApproveRemoval, null>("peer"),
+  removalStep: method<RemovalStep, RemovalProgress>("peer"),
+};
+
+const onShards = {
   listCellClaims: peerMethod<ListCellClaims, CellClaims>("whole"),
   countCellClaims: method<CountCellClaims, CellClaimCounts>("whole"),
 };
 
 declare module "../../kernel/methods.ts" {
-  interface ShardCalls extends Calls<typeof methods> {}
+  interface LedgerCalls extends Calls<typeof onLedgers> {}
+  interface ShardCalls extends Calls<typeof onShards> {}
 }
 
-const shard: ShardHalf<typeof methods> = {
-  methods,
+const writes = ["approve_removal", "start_removal", "finish_removal"] as const;
+
+declare module "../../kernel/write-points.ts" {
+  interface WritePoints extends Record<(typeof writes)[number], true> {}
+}
+
+const ledger: LedgerHalf<typeof onLedgers> = {
+  writes,
+  methods: onLedgers,
+  make: (part) => {
+    const removal = new Removal(part);
+    return {
+      parts: { removal },
+      handlers: {
+        approveRemoval: (message) => removal.approve(message),
+        /** Releases some of the cell's claims. The last step marks the cell as removed. */
+        removalStep: (message) => removal.step(message),
+      },
+      hooks: {
+        guardKeys: () => removal.guardKeys(),
+        guardGrant: (request) => removal.guardGrant(request),
+        guardState: (state) => removal.guardState(state),
+        maintaining: (message) => removal.guardMaintenance(message),
+        maintained: () => ({ removed: removal.end }),
+        status: () => ({ removal: removal.stored }),
+        resumed: (ended) => removal.resume(ended),
+      },
+    };
+  },
+};
+
+const shard: ShardHalf<typeof onShards> = {
+  methods: onShards,
   make: (part) => {
     const { store, wide, claimReads, counters, ports } = part;
     const { transfers } = transfersOn(part);
@@ -47,10 +93,11 @@ const shard: ShardHalf<typeof methods> = {
   },
 };
 
-/** Releases all names of a cell. What shards tell of its claims is here. */
+/** Releases all names of a cell. */
 export const removal = {
   name: "removal",
   isRequired: true,
   needs: ["transfer"],
+  ledger,
   shard,
 } as const satisfies Capability;

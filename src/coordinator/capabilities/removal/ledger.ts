@@ -3,18 +3,24 @@ import type { AuditTrail, AuditedAction, AuditState } from "../../kernel/audit-t
 import { ask } from "../../kernel/ask.ts";
 import type { GroupCommit } from "../../kernel/group-commit.ts";
 import type { Limits } from "../../../common/limits.ts";
-import {
-  type ApproveRemoval,
-  type Caller,
-  type Op,
-  type Operator,
-  type Outcome,
-  type RemovalEnd,
-  type RemovalProgress,
-  type RemovalStep,
-  type StoredRemoval,
+import type {
+  Caller,
+  CellState,
+  DecideRequest,
+  Maintain,
+  Op,
+  Operator,
+  Outcome,
 } from "../../kernel/messages.ts";
-import { type CellClaims, type ListCellClaims } from "./messages.ts";
+import type {
+  ApproveRemoval,
+  CellClaims,
+  ListCellClaims,
+  RemovalEnd,
+  RemovalProgress,
+  RemovalStep,
+  StoredRemoval,
+} from "./messages.ts";
 import type { Peers } from "../../kernel/methods.ts";
 import { shardsOf } from "../../kernel/placement.ts";
 import type { Ports } from "../../kernel/ports.ts";
@@ -25,8 +31,11 @@ import type { Deliveries } from "../../kernel/ledger/deliveries.ts";
 import { encodePayload } from "../../kernel/ledger/payload.ts";
 import type { Positions } from "../../kernel/ledger/position.ts";
 import type { ShardLinks } from "../../kernel/ledger/shard-links.ts";
+import { callOfRemovedCell, cellRemoved } from "../../kernel/cell-removed.ts";
+import { readMeta, writeMeta } from "../../kernel/meta.ts";
+import type { Standing } from "../../kernel/standing.ts";
 import type { HookLists } from "../../kernel/half.ts";
-import type { LedgerHooks } from "../../kernel/ledger/hooks.ts";
+import type { LedgerBegin, LedgerHooks } from "../../kernel/ledger/hooks.ts";
 import type { LedgerStore } from "../../kernel/ledger/store.ts";
 import type { TransferStore } from "../transfer/ledger-store.ts";
 import type { Slot } from "../../kernel/slot.ts";
@@ -65,6 +74,7 @@ interface Needs {
   readonly hooks: HookLists<LedgerHooks>;
   readonly peers: Pick<Peers, "shard">;
   readonly transferStore: TransferStore;
+  readonly standing: Slot<Standing>;
 }
 
 /**
@@ -102,7 +112,7 @@ export class Removal {
           { reason: "CELL_HAS_LEASES" },
         );
       if (position !== this.#part.positions.last) return this.#hasChanged();
-      this.#part.store.setRemoval({ records, released: 0, position, end: null });
+      this.#write({ records, released: 0, position, end: null });
       return ok(null);
     });
   }
@@ -143,7 +153,7 @@ export class Removal {
     return this.#part.commits.submit("start_removal", () => {
       const { store, cell, audit, positions, ports } = this.#part;
       const state = store.cellState();
-      const { removal } = store;
+      const removal = this.#removal;
       // A shard that went back in time may have claims of a removed cell again, so its steps can be repeated.
       if (state === "REMOVING" || state === "REMOVED") {
         const blocked = this.#transferRefusal("abort");
@@ -203,7 +213,7 @@ export class Removal {
     outcome: Outcome,
     { placement, operator }: RemovalStep,
   ): Promise<Result<null>> {
-    const decided = await this.#part.decisions.decide({
+    const request: DecideRequest = {
       placement,
       caller: callerOf(operator),
       requestId: operator.requestId,
@@ -211,6 +221,11 @@ export class Removal {
       outcome,
       isRemoval: true,
       ...(operator.reason === null ? {} : { reason: operator.reason }),
+    };
+    const decided = await this.#part.decisions.decide(request, {
+      write: ({ destroys, missing }) => {
+        if (outcome === "COMMITTED") this.#addReleased(destroys - missing);
+      },
     });
     return decided.ok ? ok(null) : decided;
   }
@@ -274,7 +289,7 @@ export class Removal {
     const { placement, operator } = message;
     const ops = this.#fitting(listed);
     const lease = this.#part.ports.randomness.uuid();
-    const begun = await this.#part.begins.begin({
+    const begin: LedgerBegin = {
       placement,
       caller: callerOf(operator),
       requestId: operator.requestId,
@@ -284,9 +299,11 @@ export class Removal {
       // An earlier step may have destroyed some of them since they were listed.
       allowMissing: true,
       isRemoval: true,
+      isPart: true,
       // A shard that is reconciling grants it: it only releases claims that the shard has (H6).
       isVerification: true,
-    });
+    };
+    const begun = await this.#part.begins.begin(begin);
     if (!("ok" in begun)) return { ok: false, refusal: begun };
     if (!begun.ok) return begun;
     const committed = await this.#decide(lease, "COMMITTED", message);
@@ -318,11 +335,11 @@ export class Removal {
           { retryAfterMs: 1_000 },
         );
       if (this.#part.store.cellState() === "REMOVED") return ok(this.#progress(0));
-      const { removal } = this.#part.store;
+      const removal = this.#removal;
       this.#part.store.changeCellState("REMOVED", this.#part.positions, this.#part.ports.clock.now());
       // The directory is told of it, perhaps later and by others (X5).
       const end = { atMs: this.#part.store.number("cell_state_set_at_ms"), operator };
-      if (removal !== undefined) this.#part.store.setRemoval({ ...removal, end });
+      if (removal !== undefined) this.#write({ ...removal, end });
       for (const ended of this.#part.hooks.cellEnded) ended();
       this.#append(operator, "remove_cell", "REMOVING", {
         state: "REMOVED",
@@ -336,12 +353,83 @@ export class Removal {
   get stored(): StoredRemoval | null {
     const { store } = this.#part;
     const state = store.cellState();
-    return state === "REMOVING" || state === "REMOVED" ? (store.removal ?? null) : null;
+    return state === "REMOVING" || state === "REMOVED" ? (this.#removal ?? null) : null;
   }
 
   /** When the removal has ended, and who has ended it. Null: it has not ended. */
   get end(): RemovalEnd | null {
-    return this.#part.store.cellState() === "REMOVED" ? (this.#part.store.removal?.end ?? null) : null;
+    return this.#part.store.cellState() === "REMOVED" ? (this.#removal?.end ?? null) : null;
+  }
+
+  /** Only the leases of the removal are granted (X3). */
+  guardGrant(request: LedgerBegin): Refusal | undefined {
+    if (request.isRemoval === true) return undefined;
+    const state = this.#part.store.cellState();
+    if (state === "REMOVING")
+      return refused("FAILED_PRECONDITION", "the cell is being removed and cannot begin leases", {
+        reason: "CELL_REMOVING",
+      }).refusal;
+    return this.guardKeys();
+  }
+
+  guardKeys(): Refusal | undefined {
+    return this.#part.store.cellState() === "REMOVED" ? callOfRemovedCell : undefined;
+  }
+
+  /** A cell that is removed, or is being removed, keeps its state. */
+  guardState(state: CellState): Refusal | undefined {
+    const { cell } = this.#part;
+    if (state === "REMOVED") return cellRemoved(cell).refusal;
+    if (state !== "REMOVING") return undefined;
+    return refused("FAILED_PRECONDITION", `cell ${cell} is being removed; go on with the steps`, {
+      reason: "CELL_REMOVING",
+    }).refusal;
+  }
+
+  /** The directory was told only after the removal was durable here, so this ledger went back (X5, H4). */
+  guardMaintenance({ isRemoved }: Maintain): Refusal | undefined {
+    return isRemoved === true && this.#part.store.cellState() !== "REMOVED"
+      ? this.#part.standing.current.behind("the directory")
+      : undefined;
+  }
+
+  /** Must be called in the transaction that accepts a loss. */
+  resume(end: RemovalEnd | null): void {
+    this.#undoStart();
+    if (end !== null) this.#remove(end);
+  }
+
+  /**
+   * A claim that the cell got before the removal started may be among what was lost. Unless names were
+   * released, the claims are compared again (X2). The approval is void, because it names an older position.
+   */
+  #undoStart(): void {
+    if (this.#part.store.cellState() !== "REMOVING" || this.#removal?.released !== 0) return;
+    this.#part.store.setCellState("DRAINING", this.#part.ports.clock.now());
+  }
+
+  /** The directory knows that the cell was removed, so it stays removed (X5). Steps end what is open. */
+  #remove(end: RemovalEnd): void {
+    if (this.#part.store.cellState() === "REMOVED") return;
+    const removal = this.#removal ?? { records: 0, released: 0, position: 0 };
+    this.#part.store.setCellState("REMOVED", end.atMs);
+    this.#write({ ...removal, end });
+  }
+
+  /** The removal of the cell. Undefined before one is approved. */
+  get #removal(): StoredRemoval | undefined {
+    const removal = readMeta(this.#part.ports.sql, "removal");
+    return removal === undefined ? undefined : (JSON.parse(String(removal)) as StoredRemoval);
+  }
+
+  #write(removal: StoredRemoval): void {
+    writeMeta(this.#part.ports.sql, "removal", JSON.stringify(removal));
+  }
+
+  /** Must be called in the transaction that commits a lease of the removal (X3). */
+  #addReleased(claims: number): void {
+    const removal = this.#removal;
+    if (removal !== undefined) this.#write({ ...removal, released: removal.released + claims });
   }
 
   /** Whether no lease is open, and shards have applied all decisions. */
@@ -350,7 +438,7 @@ export class Removal {
   }
 
   #progress(released: number): RemovalProgress {
-    const { records, released: all } = this.#part.store.removal ?? { records: 0, released: 0 };
+    const { records, released: all } = this.#removal ?? { records: 0, released: 0 };
     const state = this.#part.store.cellState();
     // A shard that went back in time may have claims again that were released before.
     const left = state === "REMOVED" ? 0 : Math.max(0, records - all);

@@ -1,4 +1,4 @@
-import type { BucketKey, Envelope } from "../../kernel/messages.ts";
+import type { BucketKey, CellState, Envelope, Operator, OperatorCall } from "../../kernel/messages.ts";
 
 declare module "../../kernel/refusal.ts" {
   interface Reasons {
@@ -8,6 +8,79 @@ declare module "../../kernel/refusal.ts" {
     CELL_HAS_LEASES: true;
     EXPORT_DIFFERS: true;
   }
+}
+
+declare module "../../kernel/messages.ts" {
+  interface BeginRequest {
+    /** Only the ledger itself sets it, for the leases with which it removes a cell (X3). */
+    isRemoval?: true;
+  }
+  interface DecideRequest {
+    /** Only the ledger itself sets it, for the leases with which it removes a cell (X3). */
+    isRemoval?: true;
+  }
+  interface CellStates {
+    /** The ledger grants only the leases of the removal (X3). */
+    REMOVING: true;
+    /** The cell has no claims, and its keys are refused (X4). */
+    REMOVED: true;
+  }
+  interface CellStatus {
+    /** Null: no step has started a removal. */
+    removal: StoredRemoval | null;
+  }
+  interface Maintain {
+    /** True if the directory has the cell as removed (X5). */
+    isRemoved?: boolean;
+  }
+  interface MaintainAnswer {
+    /** Null: the cell is not removed. */
+    removed: RemovalEnd | null;
+  }
+}
+
+/** What a ledger stores of the removal of its cell. */
+export interface StoredRemoval {
+  /** The number of claims that the export has. */
+  records: number;
+  /** The number of claims that its committed leases have released. */
+  released: number;
+  /** The ledger's position before the claims were compared. While it is the last one, a step may start. */
+  position: number;
+  /** Null: it has not ended. */
+  end: RemovalEnd | null;
+}
+
+/** When a removal has ended, and who has ended it (X5). */
+export interface RemovalEnd {
+  atMs: number;
+  operator: Operator;
+}
+
+/** Approves the removal of a cell whose claims were compared with an export (X2). */
+export interface ApproveRemoval extends Envelope {
+  /** The ledger's position before the claims were compared. */
+  position: number;
+  /** The number of claims that the export has. */
+  records: number;
+}
+
+/** Releases up to `limit` claims of a cell that is being removed. */
+export interface RemovalStep extends OperatorCall {
+  /** Only the first step of a removal needs it (A2). */
+  stateVersion: number;
+  limit: number;
+}
+
+export interface RemovalProgress {
+  /** `REMOVED`: no claim is left. */
+  state: CellState;
+  /** The claims that this step has released. */
+  released: number;
+  /** The claims of the export that no step has released yet. */
+  left: number;
+  /** Null: the removal has not ended. */
+  end: RemovalEnd | null;
 }
 
 /** Asks a shard for some claims of a cell, whatever they are. */

@@ -230,6 +230,7 @@ export class Transfers {
       ...(traces === undefined ? {} : { traces }),
     };
     const decided = await this.#part.decisions.decide(request, {
+      isTransfer: true,
       refusal: () => this.#decisionRefusal(call),
       write: () => this.#writeDecision(call),
     });

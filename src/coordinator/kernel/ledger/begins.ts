@@ -1,4 +1,3 @@
-import { callOfRemovedCell } from "../cell-removed.ts";
 import { fanOut } from "../fan-out.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import { idleMsOf } from "./idle-time.ts";
@@ -31,7 +30,7 @@ import { recordOfGrant, type TransferStore } from "../../capabilities/transfer/l
 import { Attempt, type AttemptEnd } from "./attempt.ts";
 import { CountByCell } from "./count-by-cell.ts";
 import { guarded, type HookLists } from "../half.ts";
-import type { LedgerHooks } from "./hooks.ts";
+import type { LedgerBegin, LedgerHooks } from "./hooks.ts";
 import type { OldOutcomes } from "./old-outcomes.ts";
 import type { Slot } from "../slot.ts";
 import type { Awaited, Waiter, WaitingBegin } from "./waiter.ts";
@@ -57,7 +56,7 @@ const FENCE_BYTES = 512;
 const AUDIT_BYTES = 1_024;
 
 interface Running extends WaitingBegin {
-  request: BeginRequest;
+  request: LedgerBegin;
   attemptId: AttemptId | undefined;
   payload: string;
   /** The calls that wait for the result. */
@@ -185,7 +184,7 @@ export class Begins {
    * Starts a begin, after the caller has found no row of this lease. Until the begin is running or refused,
    * nothing waits.
    */
-  begin(request: BeginRequest): Promise<Result<BeginAnswer>> | Refusal {
+  begin(request: LedgerBegin): Promise<Result<BeginAnswer>> | Refusal {
     const { lease, call, transfer } = request;
     // What a source asks for uses up none of the limits of this cell (Y2).
     const asker = transfer?.from ?? this.#part.cell;
@@ -462,11 +461,11 @@ export class Begins {
    * Returns why a grant is refused as of this turn: the caller's key is revoked, the state of the cell does
    * not allow it (X1), or the entry of an operator's begin has no room (O3).
    */
-  grantRefusal(request: BeginRequest): Refusal | undefined {
+  grantRefusal(request: LedgerBegin): Refusal | undefined {
     // The ledger of the source knows its revoked keys, and the Worker has asked it (Y7).
     const isForeign = request.transfer?.party === "from";
     const refusal =
-      (isForeign ? undefined : keyRefusal(this.#part.store, request.caller)) ??
+      (isForeign ? undefined : keyRefusal(this.#part, request.caller)) ??
       guarded(this.#part.hooks.guardGrant, request);
     if (refusal !== undefined) return refusal;
     return stateRefusal(this.#part.store.cellState(), request);
@@ -518,16 +517,7 @@ export class Begins {
   }
 }
 
-function stateRefusal(
-  state: CellState,
-  { isVerification, isRemoval, caller }: BeginRequest,
-): Refusal | undefined {
-  if (isRemoval === true) return undefined;
-  if (state === "REMOVING")
-    return refused("FAILED_PRECONDITION", "the cell is being removed and cannot begin leases", {
-      reason: "CELL_REMOVING",
-    }).refusal;
-  if (state === "REMOVED") return callOfRemovedCell;
+function stateRefusal(state: CellState, { isVerification, caller }: BeginRequest): Refusal | undefined {
   // A restore claims names while the cells stand still (H9).
   if (state === "FROZEN" && !(isVerification === true && caller.role === "operator"))
     return refused(
@@ -586,9 +576,14 @@ export const rolledBack = (): { ok: false; refusal: Refusal } =>
   });
 
 /** Returns why the key of a cell is refused (A1). The directory knows the revoked keys of operators. */
-export function keyRefusal(store: LedgerStore, { role, keyId, expiresAtMs }: Caller): Refusal | undefined {
+export function keyRefusal(
+  { store, hooks }: Pick<Needs, "store" | "hooks">,
+  caller: Caller,
+): Refusal | undefined {
+  const { role, keyId, expiresAtMs } = caller;
   if (role !== "cell") return undefined;
-  if (store.cellState() === "REMOVED") return callOfRemovedCell;
+  const ended = guarded(hooks.guardKeys, caller);
+  if (ended !== undefined) return ended;
   if (store.isRevoked(keyId))
     return refused("UNAUTHENTICATED", "the key was revoked; use another key", { reason: "KEY_REVOKED" })
       .refusal;

@@ -13,11 +13,17 @@ import type { Positions } from "./position.ts";
 import { plainLease, type LedgerStore } from "./store.ts";
 import type { LeaseRow } from "./lease-table.ts";
 
-/** What the decision of a transfer does besides that of its lease, in the same transaction (Y6). */
-interface TransferDecision {
+/**
+ * A larger operation that decides a lease, and records that itself. It waits until shards have applied the
+ * decision.
+ */
+interface Within {
+  /** The lease is a transfer, which no other call may decide (Y1). */
+  readonly isTransfer?: true;
   /** Returns why it may not be decided now. */
-  refusal(): Refusal | undefined;
-  write(): void;
+  refusal?(): Refusal | undefined;
+  /** Runs in the transaction of the decision (Y6). */
+  write(before: LeaseRow): void;
 }
 
 /** When the alarm forgets fences, after one had no room. */
@@ -48,12 +54,11 @@ export class Decisions {
     this.#fences = part.store.count(2);
   }
 
-  /** @param transfer present if the lease is a transfer, which no other call may decide (Y1) */
-  async decide(request: DecideRequest, transfer?: TransferDecision): Promise<Result<PlacedLease>> {
+  async decide(request: DecideRequest, within?: Within): Promise<Result<PlacedLease>> {
     const decided = await this.#part.commits.submit("decide", () => {
-      const result = this.#write(request, transfer);
-      // A cut says nothing about saved rows, and the source asks for it.
-      if (transfer === undefined)
+      const result = this.#write(request, within);
+      // It says nothing about saved rows.
+      if (within === undefined)
         for (const answered of this.#part.hooks.decisionAnswered) answered(request, result);
       return result;
     });
@@ -80,15 +85,15 @@ export class Decisions {
   }
 
   /** Runs in one transaction: reads the row again, and decides it if it is undecided (C1, M1). */
-  #write(request: DecideRequest, transfer: TransferDecision | undefined): Result<LeaseRow> {
+  #write(request: DecideRequest, within: Within | undefined): Result<LeaseRow> {
     const row = this.#part.store.find(request.lease);
-    if (row === undefined && transfer === undefined) return this.#writeFence(request);
+    if (row === undefined && within === undefined) return this.#writeFence(request);
     if (row === undefined) return refused("NOT_FOUND", "this cell has no lease with this id");
-    if ((row.transfer !== null) !== (transfer !== undefined)) return leaseOfTransfer;
+    if ((row.transfer !== null) !== (within?.isTransfer === true)) return leaseOfTransfer;
     if (row.state !== "GRANTED")
       return row.state === request.outcome ? ok(row) : { ok: false, refusal: decidedOtherwise(row) };
     const unfit =
-      transfer === undefined ? guarded(this.#part.hooks.guardDecision, request) : transfer.refusal();
+      within === undefined ? guarded(this.#part.hooks.guardDecision, request) : within.refusal?.();
     if (unfit !== undefined) return { ok: false, refusal: unfit };
     const now = this.#part.ports.clock.now();
     this.#part.store.times.note(now, this.#part.positions.last);
@@ -101,12 +106,10 @@ export class Decisions {
       ...deciderOf(request),
     };
     this.#part.store.decide(decided);
-    if (transfer === undefined) for (const hook of this.#part.hooks.decided) hook(request, row);
-    else transfer.write();
-    if (request.isRemoval === true && request.outcome === "COMMITTED")
-      this.#part.store.addReleased(row.destroys - row.missing);
+    if (within === undefined) for (const hook of this.#part.hooks.decided) hook(request, row);
+    else within.write(row);
     this.#part.begins.decided();
-    this.#part.deliveries.track(decided, request.isRemoval);
+    this.#part.deliveries.track(decided, within !== undefined);
     this.#part.counters.decided(request);
     return ok(decided);
   }

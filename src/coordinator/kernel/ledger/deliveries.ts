@@ -153,7 +153,7 @@ export class Deliveries {
     open.row = row;
     // About older leases, shards may have asked an earlier instance.
     const isAsked = this.#asked.delete(row.lease) || row.created_position <= this.#before;
-    open.isAwaited = isAwaited || isAsked || row.transfer !== null;
+    open.isAwaited = isAwaited || isAsked;
     this.#open.set(row.lease, open);
     this.#applied.delete(row.lease);
     this.noteChange(row.position);

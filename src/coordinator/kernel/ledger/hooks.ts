@@ -2,11 +2,14 @@ import type { HookLists } from "../half.ts";
 import type {
   BeginRequest,
   CellCall,
+  Caller,
+  CellState,
   CellStatus,
   DecideRequest,
   MaintainAnswer,
   Envelope,
   Maintain,
+  Operator,
   Told,
 } from "../messages.ts";
 import type { Refusal, Result } from "../refusal.ts";
@@ -21,33 +24,52 @@ export interface LedgerHooks {
   learn?(message: Envelope): void;
   /** Adds fields to all answers that tell more than their content. */
   tell?(): Partial<Told>;
+  /** Why all keys of the cell are refused. */
+  guardKeys?(caller: Caller): Refusal | undefined;
   /** Why a begin is refused: when it arrives, and in the transaction that grants it. */
-  guardGrant?(request: BeginRequest): Refusal | undefined;
+  guardGrant?(request: LedgerBegin): Refusal | undefined;
   /** Whether a begin is for the batch of a known lease, although the hashes differ. Undefined: not known. */
   compareBatch?(row: LeaseRow, request: BeginRequest): Result<null> | undefined;
   /** Runs in the transaction that grants a lease. */
-  granted?(request: BeginRequest, row: LeaseRow): void;
+  granted?(request: LedgerBegin, row: LeaseRow): void;
   /** Why a decision is refused. It never is for load (C6). */
   guardDecision?(request: DecideRequest): Refusal | undefined;
   /** Runs in the transaction that decides a lease. One that was never granted has no row. */
   decided?(request: DecideRequest, before: LeaseRow | null): void;
   /** Adds fields to what the ledger tells of its cell. */
   status?(): Partial<CellStatus>;
-  /** Takes over what the cron tells, before the ledger resumes unfinished work. */
-  maintaining?(message: Maintain): void;
+  /** Takes over what the cron tells, before the ledger resumes unfinished work, unless it refuses it. */
+  maintaining?(message: Maintain): Refusal | undefined;
   /** Adds fields to what the cron is told. */
   maintained?(): Partial<MaintainAnswer>;
   metrics?(): Partial<LedgerMetrics>;
   /** Runs in the transaction that decides a lease, or refuses to. */
   decisionAnswered?(request: DecideRequest, result: Result<unknown>): void;
-  /** Runs in the transaction that marks the cell as removed (X4). */
+  /** Why operators cannot set the state of the cell any more. */
+  guardState?(state: CellState): Refusal | undefined;
+  /** Runs in the transaction that ends the cell for good (X4). */
   cellEnded?(): void;
+  /** Runs in the transaction after which a ledger that had lost rows works again. */
+  resumed?(ended: CellEnd | null): void;
+}
+
+/** A begin as its ledger carries it out. */
+export interface LedgerBegin extends BeginRequest {
+  /** The ledger makes it for an operation that has entries of its own in the audit. */
+  isPart?: true;
+}
+
+/** When a cell has ended, as the directory knows it, and which operator brings that back. */
+interface CellEnd {
+  atMs: number;
+  operator: Operator;
 }
 
 export const noLedgerHooks = (): HookLists<LedgerHooks> => ({
   guardCall: [],
   learn: [],
   tell: [],
+  guardKeys: [],
   guardGrant: [],
   compareBatch: [],
   granted: [],
@@ -58,5 +80,7 @@ export const noLedgerHooks = (): HookLists<LedgerHooks> => ({
   maintained: [],
   metrics: [],
   decisionAnswered: [],
+  guardState: [],
   cellEnded: [],
+  resumed: [],
 });

@@ -111,8 +111,7 @@ export class Ledger {
    * impossible point can make the ledger refuse everything (H4, L7).
    */
   #callRefusal(call: CellCall): Refusal | undefined {
-    const { store, hooks } = this.#part;
-    return keyRefusal(store, call.caller) ?? guarded(hooks.guardCall, call);
+    return keyRefusal(this.#part, call.caller) ?? guarded(this.#part.hooks.guardCall, call);
   }
 }
 
@@ -169,16 +168,11 @@ function handlersOf(part: LedgerPart): Handlers<typeof ledgerMethods> {
             unappliedDecisions: part.deliveries.unapplied,
             storedBytes: part.ports.sql.sizeBytes(),
             position: part.positions.last,
-            removal: part.removal.stored,
           },
           part.hooks.status,
         ),
       ),
     ),
-    approveRemoval: (message) => part.removal.approve(message),
-    /** Releases some of the cell's claims. The last step marks the cell as removed. */
-    removalStep: (message) => part.removal.step(message),
-
     /**
      * Returns what this instance has counted. It reads the oldest 1,000 leases at most, and writes nothing.
      */
@@ -249,12 +243,8 @@ async function inquire(part: LedgerPart, message: Inquiry): Promise<Result<Inqui
  * enough.
  */
 async function maintain(part: LedgerPart, message: Maintain): Promise<Result<MaintainAnswer>> {
-  // The directory was told only after the removal was durable here, so this ledger went back (X5, H4).
-  if (message.isRemoved === true && part.store.cellState() !== "REMOVED") {
-    const refusal = part.standing.current.behind("the directory");
-    if (refusal !== undefined) return { ok: false, refusal };
-  }
-  for (const maintaining of part.hooks.maintaining) maintaining(message);
+  const refusal = guarded(part.hooks.maintaining, message);
+  if (refusal !== undefined) return { ok: false, refusal };
   const { total } = await tidy(part);
   const own: Partial<MaintainAnswer> = {
     pruned: total,
@@ -262,7 +252,6 @@ async function maintain(part: LedgerPart, message: Maintain): Promise<Result<Mai
     unapplied: part.deliveries.unapplied,
     staleLeases: part.begins.counts(part.ports.clock.now()).staleLeases,
     ...part.sightings.current.remembered(),
-    removed: part.removal.end,
   };
   return ok(withFields(own, part.hooks.maintained));
 }

@@ -17,7 +17,6 @@ import { noSightings, type Sightings } from "./sightings.ts";
 import { OldOutcomes } from "./old-outcomes.ts";
 import { Positions } from "./position.ts";
 import { Pruner } from "./prune.ts";
-import { Removal } from "../../capabilities/removal/ledger.ts";
 import { ledgerSchema } from "./schema.ts";
 import { LedgerStore } from "./store.ts";
 import { TransferStore } from "../../capabilities/transfer/ledger-store.ts";
@@ -97,7 +96,6 @@ export function makePart(
     beginDurations,
     decisionDurations,
     transfers: new Transfers(part),
-    removal: new Removal(part),
     pruner: new Pruner(part),
   };
 }

@@ -1,11 +1,4 @@
-import {
-  cellStates,
-  type CellState,
-  type Lease,
-  type PlacedLease,
-  type ShardPositions,
-  type StoredRemoval,
-} from "../messages.ts";
+import { type CellState, type Lease, type PlacedLease, type ShardPositions } from "../messages.ts";
 import type { TransferRange } from "../../capabilities/transfer/range.ts";
 import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
 import type { Sql } from "../ports.ts";
@@ -74,7 +67,7 @@ export class LedgerStore {
     this.#sql = sql;
     this.#cell = cell;
     const state = readMeta(sql, "cell_state");
-    this.#cellState = cellStates.find((known) => known === state) ?? "ACTIVE";
+    this.#cellState = (state ?? "ACTIVE") as CellState;
     this.#revokedKeys = this.#readRevokedKeys();
     const applied = readMeta(sql, "applied");
     this.#applied =
@@ -350,22 +343,6 @@ export class LedgerStore {
     // People see this time. It grows even if the clock was set back.
     this.setNumber("cell_state_set_at_ms", Math.max(nowMs, this.number("cell_state_set_at_ms") + 1));
     this.setNumber("cell_state_version", this.number("cell_state_version") + 1);
-  }
-
-  /** The removal of the cell. Undefined before one is approved. */
-  get removal(): StoredRemoval | undefined {
-    const removal = readMeta(this.#sql, "removal");
-    return removal === undefined ? undefined : (JSON.parse(String(removal)) as StoredRemoval);
-  }
-
-  setRemoval(removal: StoredRemoval): void {
-    writeMeta(this.#sql, "removal", JSON.stringify(removal));
-  }
-
-  /** Must be called in the transaction that commits a lease of the removal (X3). */
-  addReleased(claims: number): void {
-    const { removal } = this;
-    if (removal !== undefined) this.setRemoval({ ...removal, released: removal.released + claims });
   }
 
   /** Makes versions of the state that were assigned before a loss invalid (A2). */

@@ -2,7 +2,8 @@
 import { expect, test } from "vitest";
 import type { Limits } from "../../../../src/common/limits.ts";
 import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
-import type { BeginRequest, RemovalProgress } from "../../../../src/coordinator/kernel/messages.ts";
+import type { BeginRequest } from "../../../../src/coordinator/kernel/messages.ts";
+import type { RemovalProgress } from "../../../../src/coordinator/capabilities/removal/messages.ts";
 import { Cluster, type Fate } from "../../../support/cluster.ts";
 import { saveLedger, saveShard } from "../../../support/go-back.ts";
 import { beginRequest, callerOf, decideRequest, operator, type OpSpec } from "../../../support/ops.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { cellStates } from "../../../kernel/messages.ts";
+import { cellStates } from "../../../api/contract/cell-states.ts";
 import { cellId, nothing, reason, time, wholeNumber } from "../../../api/contract/fields.ts";
 import { auditFull, route, type RouteError } from "../../../api/contract/route.ts";
 import { point } from "../../../api/contract/schemas.ts";

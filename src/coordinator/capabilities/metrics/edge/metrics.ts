@@ -1,5 +1,5 @@
 import { VERSION } from "../../../api/version.ts";
-import { cellStates } from "../../../kernel/messages.ts";
+import { cellStates } from "../../../api/contract/cell-states.ts";
 import type { DecisionCount } from "../../../kernel/metrics/messages.ts";
 import {
   byClock,

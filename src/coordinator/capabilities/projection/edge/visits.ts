@@ -1,6 +1,7 @@
 import { ask } from "../../../kernel/ask.ts";
 import { fanOut } from "../../../kernel/fan-out.ts";
-import type { HistoryPoint, MaintainAnswer, RemovalEnd } from "../../../kernel/messages.ts";
+import type { HistoryPoint, MaintainAnswer } from "../../../kernel/messages.ts";
+import type { RemovalEnd } from "../../removal/messages.ts";
 import type { ScrubWork } from "../../scrub/messages.ts";
 import type { Result } from "../../../kernel/refusal.ts";
 import type { SeenContradictions } from "../../status/messages.ts";

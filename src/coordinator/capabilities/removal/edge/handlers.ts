@@ -1,5 +1,6 @@
 import type { Cell } from "../../../kernel/directory/messages.ts";
-import type { CellStatus, RemovalEnd } from "../../../kernel/messages.ts";
+import type { CellStatus } from "../../../kernel/messages.ts";
+import type { RemovalEnd } from "../messages.ts";
 import { ok, type Result } from "../../../kernel/refusal.ts";
 import { timeOf, toApiCell } from "../../../api/answers.ts";
 import { removalRoutes } from "./routes.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { limitTable } from "../../../../common/limits.ts";
-import { cellStates } from "../../../kernel/messages.ts";
+import { cellStates } from "../../../api/contract/cell-states.ts";
 import { MAX_TYPES } from "../../../../common/types/document.ts";
 import {
   bucketType,
