@@ -7,7 +7,7 @@ import { RIDE_WAIT_MS } from "../../../src/coordinator/kernel/ledger/shard-link.
 import { defaultLimits, type Limits } from "../../../src/common/limits.ts";
 import { shardOf, shardsOf } from "../../../src/coordinator/kernel/placement.ts";
 import { Cluster } from "../../support/cluster.ts";
-import { beginRequest, decideRequest, keyOf, operator } from "../../support/ops.ts";
+import { beginRequest, decideRequest, keyOf } from "../../support/ops.ts";
 import { bucketType } from "../../support/types.ts";
 
 interface Cost {
@@ -163,33 +163,4 @@ test("a lookup costs no message, or one if it meets a hold", async () => {
   await c.clock.runUntil(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
   for (const value of ["ada", "nobody"])
     expect(await costOf(c, look(value))).toEqual({ messages: 0, transactions: 0 });
-});
-
-test("[X3] a step of a removal costs three messages and four transactions, for 1 claim or 10", async () => {
-  const c = await warm(16);
-  const { object } = c.ledger("1");
-  const { envelope } = c;
-  const run = <T>(work: Promise<T>): Promise<T> => c.clock.runUntil(work);
-  const lease = c.uuid();
-  await run(object.begin(beginRequest(envelope, lease, names(400, "removed"))));
-  await run(object.decide(decideRequest(envelope, lease, "COMMITTED")));
-  const read = async () => {
-    const answer = await run(object.status(envelope));
-    if (!answer.ok) throw new Error(answer.refusal.detail);
-    return answer.value;
-  };
-  const { stateVersion: before } = await read();
-  await run(object.setState({ ...envelope, operator, state: "DRAINING", stateVersion: before }));
-  await c.pass(1_000);
-  const { stateVersion, position } = await read();
-  const approval = { ...envelope, position, records: 400 };
-  expect(await run(object.approveRemoval(approval))).toMatchObject({ ok: true });
-  const step = (limit: number) => () => object.removalStep({ ...envelope, operator, stateVersion, limit });
-  // The first step also changes the state of the cell.
-  await run(step(1)());
-  await c.pass(1_000);
-  for (const limit of [1, 5, 10]) {
-    expect(await costOf(c, step(limit))).toEqual({ messages: 3, transactions: 4 });
-    await c.pass(1_000);
-  }
 });

@@ -39,7 +39,7 @@ function setState(part: LedgerPart, message: SetState): Result<null> {
   const full = part.audit.current.refusal;
   if (full !== undefined) return { ok: false, refusal: full };
   const before = part.store.cellState();
-  const unfit = guarded(part.hooks.guardState, before);
+  const unfit = guarded(part.hooks.guardCell, "; go on with the steps");
   if (unfit !== undefined) return { ok: false, refusal: unfit };
   // A change that keeps the state also makes a new version, so that messages sent before it are refused
   // afterwards (A2).

@@ -50,7 +50,7 @@ const ledger: LedgerHalf<typeof onLedgers> = {
       hooks: {
         guardKeys: () => removal.guardKeys(),
         guardGrant: (request) => removal.guardGrant(request),
-        guardState: (state) => removal.guardState(state),
+        guardCell: (remedy) => removal.guardCell(remedy),
         maintaining: (message) => removal.guardMaintenance(message),
         maintained: () => ({ removed: removal.end }),
         status: () => ({ removal: removal.stored }),
@@ -96,7 +96,6 @@ const shard: ShardHalf<typeof onShards> = {
 /** Releases all names of a cell. */
 export const removal = {
   name: "removal",
-  isRequired: true,
   needs: ["transfer"],
   ledger,
   shard,

@@ -3,15 +3,7 @@ import type { AuditTrail, AuditedAction, AuditState } from "../../kernel/audit-t
 import { ask } from "../../kernel/ask.ts";
 import type { GroupCommit } from "../../kernel/group-commit.ts";
 import type { Limits } from "../../../common/limits.ts";
-import type {
-  Caller,
-  CellState,
-  DecideRequest,
-  Maintain,
-  Op,
-  Operator,
-  Outcome,
-} from "../../kernel/messages.ts";
+import type { Caller, DecideRequest, Maintain, Op, Operator, Outcome } from "../../kernel/messages.ts";
 import type {
   ApproveRemoval,
   CellClaims,
@@ -376,12 +368,12 @@ export class Removal {
     return this.#part.store.cellState() === "REMOVED" ? callOfRemovedCell : undefined;
   }
 
-  /** A cell that is removed, or is being removed, keeps its state. */
-  guardState(state: CellState): Refusal | undefined {
-    const { cell } = this.#part;
+  guardCell(remedy: string): Refusal | undefined {
+    const { cell, store } = this.#part;
+    const state = store.cellState();
     if (state === "REMOVED") return cellRemoved(cell).refusal;
     if (state !== "REMOVING") return undefined;
-    return refused("FAILED_PRECONDITION", `cell ${cell} is being removed; go on with the steps`, {
+    return refused("FAILED_PRECONDITION", `cell ${cell} is being removed${remedy}`, {
       reason: "CELL_REMOVING",
     }).refusal;
   }

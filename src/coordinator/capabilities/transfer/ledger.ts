@@ -21,8 +21,9 @@ import type {
   TransferStep,
 } from "./messages.ts";
 import type { BySide, DigestedClaims, MovedClaims, TransferParty, TransferSide } from "./range.ts";
+import { guarded, type HookLists } from "../../kernel/half.ts";
+import type { LedgerHooks } from "../../kernel/ledger/hooks.ts";
 import { precommitsOf, type Deliveries } from "../../kernel/ledger/deliveries.ts";
-import { cellRemoved } from "../../kernel/cell-removed.ts";
 import { leaseIdReused, rolledBack } from "../../kernel/ledger/begins.ts";
 import type { Decisions } from "../../kernel/ledger/decisions.ts";
 import { NOT_APPLIED } from "../../kernel/ledger/shard-link.ts";
@@ -71,6 +72,7 @@ interface Needs {
   readonly links: Pick<ShardLinks, "decide">;
   readonly ports: Pick<Ports, "clock">;
   readonly transferStore: TransferStore;
+  readonly hooks: Pick<HookLists<LedgerHooks>, "guardCell">;
 }
 
 /** The transfers to a cell, whose leases its ledger stores (Y1). */
@@ -296,7 +298,8 @@ export class Transfers {
       ).refusal;
     }
     if (call.outcome === "ABORTED") return undefined;
-    const ending = this.#removalRefusal();
+    // A loss may have brought a transfer back to a cell whose removal has started (H7).
+    const ending = guarded(this.#part.hooks.guardCell, ", so it gets no more names; abort the transfer");
     if (ending !== undefined) return ending;
     if (transfer.record.isRebuilt) return undefined;
     const missing = this.#missing(transfer);
@@ -304,18 +307,6 @@ export class Transfers {
     return refused("FAILED_PRECONDITION", `the transfer can't be cut: ${missing.join("; ")}`, {
       reason: "TRANSFER_NOT_READY",
     }).refusal;
-  }
-
-  /** A loss may have brought a transfer back to a cell whose removal has started (H7). */
-  #removalRefusal(): Refusal | undefined {
-    const state = this.#part.store.cellState();
-    if (state === "REMOVED") return cellRemoved(this.#part.cell).refusal;
-    if (state !== "REMOVING") return undefined;
-    return refused(
-      "FAILED_PRECONDITION",
-      `cell ${this.#part.cell} is being removed, so it gets no more names; abort the transfer`,
-      { reason: "CELL_REMOVING" },
-    ).refusal;
   }
 
   #writeDecision(call: DecideTransfer): void {

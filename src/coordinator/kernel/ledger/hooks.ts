@@ -3,7 +3,6 @@ import type {
   BeginRequest,
   CellCall,
   Caller,
-  CellState,
   CellStatus,
   DecideRequest,
   MaintainAnswer,
@@ -45,8 +44,8 @@ export interface LedgerHooks {
   metrics?(): Partial<LedgerMetrics>;
   /** Runs in the transaction that decides a lease, or refuses to. */
   decisionAnswered?(request: DecideRequest, result: Result<unknown>): void;
-  /** Why operators cannot set the state of the cell any more. */
-  guardState?(state: CellState): Refusal | undefined;
+  /** Why the state of the cell cannot be set, and it gets no more names. The refusal ends with `remedy`. */
+  guardCell?(remedy: string): Refusal | undefined;
   /** Runs in the transaction that ends the cell for good (X4). */
   cellEnded?(): void;
   /** Runs in the transaction after which a ledger that had lost rows works again. */
@@ -80,7 +79,7 @@ export const noLedgerHooks = (): HookLists<LedgerHooks> => ({
   maintained: [],
   metrics: [],
   decisionAnswered: [],
-  guardState: [],
+  guardCell: [],
   cellEnded: [],
   resumed: [],
 });

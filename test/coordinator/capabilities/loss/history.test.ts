@@ -419,29 +419,19 @@ describe("a cell that tells its ledger what it has seen", () => {
     expect(events(c)[0]?.fields).toMatchObject({ part: "the ledger of cell 1", noticed_by: "cell 1" });
   });
 
-  for (const change of ["a freeze", "a revoked key", "the start of a removal"])
+  for (const change of ["a freeze", "a revoked key"])
     test(`[H1] [L7] notices a ledger that lost ${change}, of which no shard knows`, async () => {
       const c = await Cluster.start({ shards: 1 });
       await own(c, "1", "early");
       await c.pass(30_000);
       const { object } = c.ledger("1");
-      const setState = async (state: "FROZEN" | "DRAINING"): Promise<unknown> =>
+      const setState = async (state: "FROZEN"): Promise<unknown> =>
         c.clock.runUntil(object.setState({ ...c.envelope, state, stateVersion: await versionOf(c) }));
-      const startRemoval = async (): Promise<unknown> => {
-        const { stateVersion, position } = await statusOf(c);
-        await c.clock.runUntil(object.approveRemoval({ ...c.envelope, position, records: 1 }));
-        // The shard learns of nothing, because it lists no claims.
-        c.fate = ({ method }) => (method === "listCellClaims" ? "lose" : "deliver");
-        await c.clock.runUntil(object.removalStep({ ...c.envelope, stateVersion, limit: 1 }));
-        return { ok: (await statusOf(c)).state === "REMOVING" };
-      };
-      if (change === "the start of a removal") await setState("DRAINING");
       const restore = saveLedger(c);
       const changes = {
         "a freeze": () => setState("FROZEN"),
         "a revoked key": () =>
           c.clock.runUntil(object.revoke({ ...c.envelope, keyId: "k9", expiresAtMs: 9e15 })),
-        "the start of a removal": startRemoval,
       };
       expect(await changes[change as keyof typeof changes]()).toMatchObject({ ok: true });
       const known = seenBy(c);

@@ -2,10 +2,10 @@
 import { expect, test } from "vitest";
 import type { Limits } from "../../../../src/common/limits.ts";
 import type { Result } from "../../../../src/coordinator/kernel/refusal.ts";
-import type { BeginRequest } from "../../../../src/coordinator/kernel/messages.ts";
+import type { BeginRequest, Exchange } from "../../../../src/coordinator/kernel/messages.ts";
 import type { RemovalProgress } from "../../../../src/coordinator/capabilities/removal/messages.ts";
 import { Cluster, type Fate } from "../../../support/cluster.ts";
-import { saveLedger, saveShard } from "../../../support/go-back.ts";
+import { LOST, saveLedger, saveShard } from "../../../support/go-back.ts";
 import { beginRequest, callerOf, decideRequest, operator, type OpSpec } from "../../../support/ops.ts";
 
 const no = (reason: string, code = "FAILED_PRECONDITION"): object => ({
@@ -450,4 +450,60 @@ test("[X5] [X3] steps end what a reconciled ledger of a removed cell has granted
   expect(claimsOf(c, "1")).toEqual([]);
   expect(c.holds()).toEqual([]);
   expect(await status(c)).toMatchObject({ state: "REMOVED", outstandingLeases: 0 });
+});
+
+test("[X3] a step costs three messages and four transactions, for 1 claim or 10", async () => {
+  const c = await Cluster.start({ shards: 16 });
+  await own(c, "1", names(400));
+  await drain(c);
+  await c.pass(1_000);
+  expect(await approve(c, { records: 400 })).toEqual(done);
+  // The first step also changes the state of the cell.
+  await step(c, 1);
+  await c.pass(1_000);
+  const { stateVersion } = await status(c);
+  for (const limit of [1, 5, 10]) {
+    const before = { messages: c.calls.length, transactions: c.transactions() };
+    await run(c, ledger(c).removalStep({ ...c.envelope, stateVersion, limit }));
+    expect(c.calls.length - before.messages).toBe(3);
+    expect(c.transactions() - before.transactions).toBe(4);
+    await c.pass(1_000);
+  }
+});
+
+test("[N1] [X3] a removal lists no claim twice, because its decisions wait for no begin", async () => {
+  // Begins come so often that decisions wait for them.
+  const c = await Cluster.start({ shards: 1, limits: { decisionWaitMs: 5, sweepAfterMs: 600_000 } });
+  for (const name of names(20)) {
+    await own(c, "1", [name]);
+    await c.pass(100);
+  }
+  await c.pass(10_000);
+  await drain(c);
+  expect(await approve(c, { records: 20 })).toEqual(done);
+  const exchanges = () => c.messages("exchange").map(({ message }) => message as Exchange);
+  const sent = exchanges().length;
+  for (let state: string | undefined; state !== "REMOVED"; await c.clock.pass(50)) {
+    const answer = await step(c, 5);
+    if (!answer.ok) throw new Error(answer.refusal.detail);
+    ({ state } = answer.value);
+  }
+  const later = exchanges().slice(sent);
+  expect(later.flatMap(({ prepares }) => prepares)).toHaveLength(4);
+});
+
+test("[H1] [L7] the cell shows that its ledger lost the start of a removal, of which no shard knows", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  await own(c, "1", ["early"]);
+  await c.pass(30_000);
+  await drain(c);
+  const restore = saveLedger(c);
+  expect(await approve(c, { records: 1 })).toEqual(done);
+  // The shard learns of nothing, because it lists no claims.
+  c.fate = ({ method }): Fate => (method === "listCellClaims" ? "lose" : "deliver");
+  await step(c, 1);
+  expect(await status(c)).toMatchObject({ state: "REMOVING" });
+  const { point } = ledger(c).told();
+  restore();
+  expect(await begin(c, "1", ["late"], point === undefined ? {} : { seen: point })).toEqual(LOST);
 });

@@ -86,28 +86,3 @@ test("[N1] [Y2] what was committed is in the way of one try of a transfer at mos
   await c.clock.pass(50);
   expect(await prepare()).toMatchObject({ ok: true });
 });
-
-test("[N1] [X3] a removal lists no claim twice, because its decisions wait for no begin", async () => {
-  const c = await busy();
-  const status = async () => {
-    const answer = await run(c, ledger(c).status(c.envelope));
-    if (!answer.ok) throw new Error(answer.refusal.detail);
-    return answer.value;
-  };
-  await c.pass(10_000);
-  const before = await status();
-  await run(c, ledger(c).setState({ ...c.envelope, operator, ...before, state: "DRAINING" }));
-  const { position, stateVersion } = await status();
-  await run(c, ledger(c).approveRemoval({ ...c.envelope, position, records: 20 }));
-  const sent = exchanges(c).length;
-  for (let state: string | undefined; state !== "REMOVED"; await c.clock.pass(50)) {
-    const step = await run(c, ledger(c).removalStep({ ...c.envelope, operator, stateVersion, limit: 5 }));
-    if (!step.ok) throw new Error(step.refusal.detail);
-    ({ state } = step.value);
-  }
-  expect(
-    exchanges(c)
-      .slice(sent)
-      .flatMap(({ prepares }) => prepares),
-  ).toHaveLength(4);
-});
