@@ -8,7 +8,6 @@
 import type { Stamp } from "./formats.ts";
 import type { Placement } from "./placement.ts";
 import type { Conflict, OpList, Refusal } from "./refusal.ts";
-import type { MovedClaims, TransferParty, TransferRange } from "../capabilities/transfer/range.ts";
 
 /**
  * A moment in the history of a ledger, a shard or the directory (H1): an incarnation, and the largest
@@ -261,17 +260,6 @@ export interface BeginRequest extends CellCall {
   call?: string;
   /** Present if a verification makes this begin (H6, X1). */
   isVerification?: true;
-  /** Only the ledger itself sets it: the lease is a transfer, which has no ops (Y1). */
-  transfer?: TransferTerms;
-}
-
-/** What a transfer begins with. */
-interface TransferTerms extends TransferRange {
-  party: TransferParty;
-  reason: string | null;
-  switchBackOf: string | null;
-  /** In a switch-back: the claims that each shard must have (Y9). */
-  unchanged?: Record<number, MovedClaims>;
 }
 
 /** Says that nobody waits for the answer to this call any more. */

@@ -2,26 +2,15 @@ import type * as directory from "./directory/messages.ts";
 import type * as messages from "./messages.ts";
 import { method, peerMethod, type Calls } from "./method.ts";
 import type * as metrics from "./metrics/messages.ts";
-import type { TransferParty } from "../capabilities/transfer/range.ts";
-import type * as transfers from "../capabilities/transfer/messages.ts";
 
 // The methods of each object. Its Durable Object class, its stubs, the host in Node, the names in traces and
 // the simulator follow from its list.
-
-/** The key of a transfer's source is checked by its own ledger, which the Worker has asked before (Y7). */
-const ofParty = { isOfOwnCell: ({ party }: { party: TransferParty }) => party === "to" };
 
 export const ledgerMethods = {
   begin: method<messages.BeginRequest, messages.BeginAnswer>("call"),
   giveUp: method<messages.GiveUp, null>("peer"),
   decide: method<messages.DecideRequest, messages.PlacedLease>("call"),
   getLease: method<messages.LeaseRequest, messages.Lease>("call"),
-  prepareTransfer: method<transfers.PrepareTransfer, transfers.Transfer>("call", ofParty),
-  acceptTransfer: method<transfers.TransferCall, transfers.Transfer>("call", ofParty),
-  reportTransfer: method<transfers.ReportTransfer, transfers.Transfer>("call", ofParty),
-  decideTransfer: method<transfers.DecideTransfer, transfers.Transfer>("call", ofParty),
-  getTransfer: method<transfers.TransferCall, transfers.Transfer>("call", ofParty),
-  listTransfers: method<transfers.ListTransfers, transfers.TransferPage>("call", ofParty),
   inquire: peerMethod<messages.Inquiry, messages.InquiryAnswer>("read", {
     sender: ({ shard }) => `shard ${shard}`,
   }),

@@ -6,7 +6,7 @@
 export const kernelWrites = {
   /** Writes of any object before its first use. */
   any: ["migrate", "raise_format", "keep_name", "confirm_placement"],
-  ledger: ["raise_incarnation", "grant", "decide", "advance_applied", "prune", "change_transfer"],
+  ledger: ["raise_incarnation", "grant", "decide", "advance_applied", "prune"],
   shard: ["exchange", "clear"],
   directory: [],
 } as const;

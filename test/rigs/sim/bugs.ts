@@ -517,8 +517,8 @@ export const bugs: Record<string, Bug> = {
   "a ledger that accepts a loss does not mark its prepared transfers": one(
     "Y10",
     ["I55"],
-    "src/coordinator/capabilities/loss/ledger.ts",
-    "this.#part.transferStore.markRebuilt();",
+    "src/coordinator/capabilities/transfer/index.ts",
+    "resumed: () => transferStore.markRebuilt(),",
     "",
   ),
   "a cell decides a transfer that was rebuilt": one(
@@ -597,7 +597,7 @@ export const bugs: Record<string, Bug> = {
     ["I33"],
     "src/coordinator/kernel/ledger/decisions.ts",
     "if (within === undefined) for (const hook of this.#part.hooks.decided) hook(request, row);",
-    "if (transfer === undefined);",
+    "if (within === undefined);",
   ),
   "a freeze that changes nothing has an audit entry": one(
     "O1",
@@ -912,7 +912,8 @@ export const bugs: Record<string, Bug> = {
     ["I36"],
     "src/coordinator/capabilities/removal/ledger.ts",
     'const state = this.#part.store.cellState(); if (state === "REMOVING")',
-    'const state = this.#part.store.cellState(); if (state === "REMOVING" && request.caller.role === "operator")',
+    "const state = this.#part.store.cellState(); " +
+      'if (state === "REMOVING" && request.caller.role === "operator")',
   ),
   "a removal skips shards whose names move": one(
     "G8",

@@ -77,8 +77,8 @@ const pieces: Record<string, readonly Patch[]> = {
   "a step adds a column of a table of ledgers, and a late one renames another": [
     {
       file: LEDGER_SCHEMA,
-      find: "...TRANSFER_TABLES, ], ];",
-      put: `...TRANSFER_TABLES, ],
+      find: "INCARNATION_TABLE, ], ];",
+      put: `INCARNATION_TABLE, ],
         ["ALTER TABLE lease ADD COLUMN granted_by TEXT"],
         { format: 2, statements: ["ALTER TABLE revoked_key RENAME COLUMN key_id TO key"] },
       ];`,

@@ -9,11 +9,10 @@ export const auditOfLeases = (audit: AuditTrail, cell: string): LedgerHooks => (
   guardDecision: ({ caller }) => (caller.role === "operator" ? audit.refusal : undefined),
   granted: (request, row) => {
     if (!isAudited(request)) return;
-    const { caller, requestId, lease, transfer } = request;
-    const action = transfer === undefined ? "begin_lease" : "prepare_transfer";
+    const { caller, requestId, lease } = request;
     audit.append(
-      { keyId: caller.keyId, requestId, reason: transfer?.reason ?? null },
-      { action, cell, target: lease, before: null, after: stateOf(row) },
+      { keyId: caller.keyId, requestId, reason: null },
+      { action: "begin_lease", cell, target: lease, before: null, after: stateOf(row) },
     );
   },
   decided: (request, before) => {

@@ -32,7 +32,7 @@ import type {
 import { SeenDirectory } from "./seen-directory.ts";
 import { SeenShards } from "./seen-shards.ts";
 import { ShardReconciler } from "./shard.ts";
-import { transfersOn } from "../transfer/index.ts";
+import { transfersIn, transfersOn } from "../transfer/index.ts";
 
 const onLedgers = {
   part: method<Envelope, PartStatus>("always"),
@@ -91,7 +91,11 @@ const ledger: LedgerHalf<typeof onLedgers> = {
   methods: onLedgers,
   make: (part) => {
     const history = historyOf(part, `the ledger of cell ${part.cell}`);
-    const reconciler = new LedgerReconciler({ ...part, history });
+    const reconciler = new LedgerReconciler({
+      ...part,
+      transferStore: transfersIn(part).transferStore,
+      history,
+    });
     const directory = new SeenDirectory(part.store);
     const shards = new SeenShards({ ...part, history, directory });
     part.sightings.provide(shards);

@@ -32,7 +32,8 @@ import type { Deliveries } from "../../kernel/ledger/deliveries.ts";
 import { decodeExecutions, encodeExecutions } from "../../kernel/ledger/executions.ts";
 import { decodePayload, encodePayload } from "../../kernel/ledger/payload.ts";
 import type { Positions } from "../../kernel/ledger/position.ts";
-import { encodeRange, plainLease, type LedgerStore } from "../../kernel/ledger/store.ts";
+import { plainLease, type LedgerStore } from "../../kernel/ledger/store.ts";
+import { encodeRange } from "../transfer/range.ts";
 import type { LeaseRow } from "../../kernel/ledger/lease-table.ts";
 import type { TransferStore } from "../transfer/ledger-store.ts";
 import type { Slot } from "../../kernel/slot.ts";
@@ -372,7 +373,6 @@ export class LedgerReconciler {
       this.#part.store.setLastPosition(this.#part.positions.next(this.#part.ports.clock.now()));
       this.#part.store.revoke(revokedKeys, this.#part.limits.maxRevokedKeys);
       this.#part.store.raiseStateVersion(STATE_VERSION_MARGIN);
-      this.#part.transferStore.markRebuilt();
       const ended = removedAtMs === null ? null : { atMs: removedAtMs, operator };
       for (const resumed of this.#part.hooks.resumed) resumed(ended);
       // It needs no room (O3), because a ledger that is lost hands out no entries.

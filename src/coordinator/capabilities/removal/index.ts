@@ -1,7 +1,7 @@
 import type { Capability, LedgerHalf, ShardHalf } from "../../kernel/capability.ts";
 import { method, peerMethod, type Calls } from "../../kernel/method.ts";
 import { counting } from "../../kernel/serve.ts";
-import { transfersOn } from "../transfer/index.ts";
+import { transfersIn, transfersOn } from "../transfer/index.ts";
 import { Removal } from "./ledger.ts";
 import type {
   ApproveRemoval,
@@ -39,7 +39,7 @@ const ledger: LedgerHalf<typeof onLedgers> = {
   writes,
   methods: onLedgers,
   make: (part) => {
-    const removal = new Removal(part);
+    const removal = new Removal({ ...part, transferStore: transfersIn(part).transferStore });
     return {
       parts: { removal },
       handlers: {

@@ -14,7 +14,8 @@ import type { Deliveries } from "../../kernel/ledger/deliveries.ts";
 import { decodeExecutions, type Executions } from "../../kernel/ledger/executions.ts";
 import { decodePayload } from "../../kernel/ledger/payload.ts";
 import type { ShardLinks } from "../../kernel/ledger/shard-links.ts";
-import { decodeRange, type LedgerStore } from "../../kernel/ledger/store.ts";
+import type { LedgerStore } from "../../kernel/ledger/store.ts";
+import { decodeRange } from "../transfer/range.ts";
 import type { LeaseRow } from "../../kernel/ledger/lease-table.ts";
 
 /** The leases that one step compares with shards, unless their ops are more than `scanRows` before that. */

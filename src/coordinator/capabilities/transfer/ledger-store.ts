@@ -9,7 +9,7 @@ import type { LeaseRow } from "../../kernel/ledger/lease-table.ts";
  * `record` is a `TransferRecord`.
  */
 export const TRANSFER_TABLES = [
-  `CREATE TABLE transfer (
+  `CREATE TABLE IF NOT EXISTS transfer (
      id TEXT NOT NULL PRIMARY KEY,
      position INTEGER NOT NULL,
      state TEXT NOT NULL CHECK (state IN ('PREPARED', 'CUT', 'ABORTED')),
@@ -17,9 +17,9 @@ export const TRANSFER_TABLES = [
      scope TEXT NOT NULL,
      record TEXT NOT NULL
    ) STRICT, WITHOUT ROWID`,
-  "CREATE UNIQUE INDEX transfer_by_position ON transfer (position)",
-  "CREATE INDEX transfer_by_source ON transfer (from_cell, position)",
-  "CREATE INDEX open_transfer ON transfer (id) WHERE state = 'PREPARED'",
+  "CREATE UNIQUE INDEX IF NOT EXISTS transfer_by_position ON transfer (position)",
+  "CREATE INDEX IF NOT EXISTS transfer_by_source ON transfer (from_cell, position)",
+  "CREATE INDEX IF NOT EXISTS open_transfer ON transfer (id) WHERE state = 'PREPARED'",
 ];
 
 /** A step of a transfer as it is stored. */

@@ -5,7 +5,7 @@ import type { GroupCommit } from "../../kernel/group-commit.ts";
 import type { Standing } from "../../kernel/standing.ts";
 import type { Limits } from "../../../common/limits.ts";
 import type { Ports } from "../../kernel/ports.ts";
-import type { BeginAnswer, BeginRequest, DecideRequest } from "../../kernel/messages.ts";
+import type { BeginAnswer, DecideRequest } from "../../kernel/messages.ts";
 import type { LedgerMetrics } from "../../kernel/metrics/messages.ts";
 import { ok, refused, type Refusal, type Result } from "../../kernel/refusal.ts";
 import type {
@@ -20,10 +20,17 @@ import type {
   TransferReport,
   TransferStep,
 } from "./messages.ts";
-import type { BySide, DigestedClaims, MovedClaims, TransferParty, TransferSide } from "./range.ts";
+import {
+  decodeRange,
+  type BySide,
+  type DigestedClaims,
+  type MovedClaims,
+  type TransferParty,
+  type TransferSide,
+} from "./range.ts";
 import { guarded, type HookLists } from "../../kernel/half.ts";
-import type { LedgerHooks } from "../../kernel/ledger/hooks.ts";
-import { precommitsOf, type Deliveries } from "../../kernel/ledger/deliveries.ts";
+import type { LedgerBegin, LedgerHooks } from "../../kernel/ledger/hooks.ts";
+import { decisionsOf, type Deliveries } from "../../kernel/ledger/deliveries.ts";
 import { leaseIdReused, rolledBack } from "../../kernel/ledger/begins.ts";
 import type { Decisions } from "../../kernel/ledger/decisions.ts";
 import { NOT_APPLIED } from "../../kernel/ledger/shard-link.ts";
@@ -90,7 +97,7 @@ export class Transfers {
    *
    * @param isRunning whether an earlier copy of the call is being carried out, which this one joins (B2)
    */
-  beginOf(request: PrepareTransfer, isRunning: boolean): Result<BeginRequest> {
+  beginOf(request: PrepareTransfer, isRunning: boolean): Result<LedgerBegin> {
     const { from, scope, transfer, party, reason = null, switchBackOf } = request;
     const notAllowed = this.#notAllowed("prepare", party);
     if (notAllowed !== undefined) return { ok: false, refusal: notAllowed };
@@ -111,6 +118,7 @@ export class Transfers {
       ops: [],
       payloadHash: JSON.stringify(["transfer", from, scope, switchBackOf?.id ?? null]),
       allowMissing: false,
+      isPart: true,
       transfer: {
         from,
         scope,
@@ -232,7 +240,7 @@ export class Transfers {
       ...(traces === undefined ? {} : { traces }),
     };
     const decided = await this.#part.decisions.decide(request, {
-      isTransfer: true,
+      isOfKind: true,
       refusal: () => this.#decisionRefusal(call),
       write: () => this.#writeDecision(call),
     });
@@ -263,7 +271,12 @@ export class Transfers {
   }
 
   async #sendPrecommits({ transfer: id, traces }: DecideTransfer): Promise<Refusal | undefined> {
-    const sent = precommitsOf(this.#part.cell, this.#part.store.find(id));
+    const row = this.#part.store.find(id);
+    // They tell each shard that has the range hold that it may be cut (Y6).
+    const sent =
+      row === undefined || row.transfer === null
+        ? []
+        : decisionsOf(this.#part.cell, row, "PRECOMMITTED", 0, { transfer: decodeRange(row.transfer) });
     const signal = { isOver: false };
     const answers = await Promise.all(
       sent.map(({ shard, decision }) => this.#part.links.decide(shard, decision, 1, signal, traces)),
@@ -317,6 +330,12 @@ export class Transfers {
     this.#append(call, call.outcome === "CUT" ? "cut_transfer" : "abort_transfer", transfer, {
       state: call.outcome,
     });
+  }
+
+  /** The entry of an operator's prepare has no room (O3). */
+  guardGrant({ transfer, caller }: LedgerBegin): Refusal | undefined {
+    if (transfer === undefined || caller.role !== "operator") return undefined;
+    return this.#part.audit.current.refusal;
   }
 
   counts(nowMs: number): Pick<LedgerMetrics, "preparedTransfers" | "oldestTransferMs"> {

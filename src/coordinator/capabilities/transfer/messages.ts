@@ -3,6 +3,7 @@ import type { BucketKey, CellCall, Envelope } from "../../kernel/messages.ts";
 import type {
   BySide,
   DigestedClaims,
+  MovedClaims,
   TransferOp,
   TransferParty,
   TransferRange,
@@ -10,6 +11,10 @@ import type {
 } from "./range.ts";
 
 declare module "../../kernel/messages.ts" {
+  interface BeginRequest {
+    /** Only the ledger itself sets it: the lease is a transfer, which has no ops (Y1). */
+    transfer?: TransferTerms;
+  }
   interface Prepare {
     /** Present in the prepare of a transfer, which has no other op (Y1). */
     transfer?: TransferOp;
@@ -35,6 +40,15 @@ declare module "../../kernel/messages.ts" {
   }
 }
 
+declare module "../../kernel/metrics/messages.ts" {
+  interface LedgerMetrics {
+    /** Transfers to this cell that are neither cut nor aborted. */
+    preparedTransfers: number;
+    /** The age of the oldest of them. 0 if there is none. */
+    oldestTransferMs: number;
+  }
+}
+
 declare module "../../kernel/refusal.ts" {
   interface Reasons {
     TRANSFER_BLOCKED: true;
@@ -48,6 +62,15 @@ declare module "../../kernel/refusal.ts" {
     SWITCH_BACK_OVER: true;
     LEASE_OF_TRANSFER: true;
   }
+}
+
+/** What a transfer begins with. */
+export interface TransferTerms extends TransferRange {
+  party: TransferParty;
+  reason: string | null;
+  switchBackOf: string | null;
+  /** In a switch-back: the claims that each shard must have (Y9). */
+  unchanged?: Record<number, MovedClaims>;
 }
 
 // Worker → shard

@@ -35,3 +35,11 @@ export type TransferSide = keyof BySide<unknown>;
  * destination's ledger believes it, as every part believes which cell the Worker says that a caller is (Y7).
  */
 export type TransferParty = "operator" | TransferSide;
+
+/** How the row of a lease stores what a transfer moves. */
+export const encodeRange = ({ from, scope }: TransferRange): string => JSON.stringify([from, scope]);
+
+export function decodeRange(stored: string): TransferRange {
+  const [from, scope] = JSON.parse(stored) as [string, string];
+  return { from, scope };
+}

@@ -2,9 +2,9 @@ import type { Limits } from "../../../common/limits.ts";
 import type { BeginRequest, Decision, HeldKey, Holder, Op, Prepare, PrepareAnswer } from "../messages.ts";
 import { shardsOf, type Placement } from "../placement.ts";
 import type { Answer, Clock } from "../ports.ts";
-import { refused, type Conflict, type Refusal } from "../refusal.ts";
+import type { Conflict, Refusal } from "../refusal.ts";
 import type { Traces } from "../traces.ts";
-import type { PreparedShard } from "../../capabilities/transfer/messages.ts";
+import type { KindAnswers, KindBegin } from "./lease-kind.ts";
 import type { ShardLinks } from "./shard-links.ts";
 
 /**
@@ -12,7 +12,7 @@ import type { ShardLinks } from "./shard-links.ts";
  * must be released (B6).
  */
 export type AttemptEnd =
-  | { kind: "granted"; epochs: Map<number, number>; missing: number; prepared: PreparedShard[] }
+  | { kind: "granted"; epochs: Map<number, number>; missing: number; answers: KindAnswers }
   /** Only temporary conflicts. `held` lists their keys, by shard. */
   | { kind: "leased"; conflicts: Conflict[]; held: Map<number, HeldKey[]> }
   | { kind: "conflicts"; conflicts: Conflict[] }
@@ -29,7 +29,7 @@ export class Attempt {
   readonly #holder: Holder;
   readonly #options: Pick<BeginRequest, "allowMissing" | "isVerification">;
   readonly #traces: Traces;
-  readonly #transfer: BeginRequest["transfer"];
+  readonly #kind: KindBegin | undefined;
   /** The one with which the ops have their shards. */
   readonly #placement: Placement;
   readonly #byShard: ReadonlyMap<number, Op[]>;
@@ -41,7 +41,8 @@ export class Attempt {
     links: ShardLinks,
     limits: Limits,
     holder: Holder,
-    { ops, allowMissing, isVerification, transfer, placement, traces }: BeginRequest,
+    { ops, allowMissing, isVerification, placement, traces }: BeginRequest,
+    kind?: KindBegin,
   ) {
     this.#clock = clock;
     this.#links = links;
@@ -49,11 +50,10 @@ export class Attempt {
     this.#holder = holder;
     this.#options = { allowMissing, ...(isVerification === true ? { isVerification } : {}) };
     this.#traces = traces;
-    this.#transfer = transfer;
+    this.#kind = kind;
     this.#placement = placement;
-    // A transfer holds its scope on every shard (Y1).
     this.#byShard =
-      transfer === undefined
+      kind === undefined
         ? Map.groupBy(
             ops.toSorted((a, b) => a.shard - b.shard),
             ({ shard }) => shard,
@@ -90,17 +90,10 @@ export class Attempt {
   async #ask(shard: number): Promise<Answer<PrepareAnswer>> {
     this.#answers.set(shard, "waiting");
     const ops = this.#byShard.get(shard) ?? [];
-    const prepare: Prepare = { ...this.#holder, ops, ...this.#options, ...this.#transferOn(shard) };
+    const prepare: Prepare = { ...this.#holder, ops, ...this.#options, ...this.#kind?.prepareOn(shard) };
     const answer = await this.#links.prepare(shard, this.#placement, prepare, this.#signal, this.#traces);
     if (!this.#signal.isOver) this.#answers.set(shard, answer);
     return answer;
-  }
-
-  #transferOn(shard: number): Pick<Prepare, "transfer"> {
-    if (this.#transfer === undefined) return {};
-    const { from, scope, unchanged } = this.#transfer;
-    const moved = unchanged?.[shard] ?? { epoch: 0, count: 0 };
-    return { transfer: { from, scope, ...(unchanged === undefined ? {} : { unchanged: moved }) } };
   }
 
   /** Waits for `work` until the deadline. Later answers are ignored, so nothing is granted late. */
@@ -121,7 +114,7 @@ export class Attempt {
   #evaluate(deadlineMs: number): AttemptEnd {
     const conflicts: Conflict[] = [];
     const held = new Map<number, HeldKey[]>();
-    const prepared: PreparedShard[] = [];
+    const granted: KindAnswers[number][] = [];
     const epochs = new Map<number, number>();
     let missing = 0;
     let unknown = false;
@@ -132,8 +125,7 @@ export class Attempt {
         // With epoch 0 the shard holds nothing, so no decision has to be sent to it.
         if (answer.value.epoch > 0) epochs.set(shard, answer.value.epoch);
         missing += answer.value.missing;
-        const { epoch, counted } = answer.value;
-        if (counted !== undefined) prepared.push({ shard, epoch, ...counted });
+        if (this.#kind !== undefined) granted.push({ shard, ...answer.value });
       } else {
         conflicts.push(...answer.value.conflicts);
         if (answer.value.held.length > 0) held.set(shard, answer.value.held);
@@ -144,10 +136,9 @@ export class Attempt {
     if (conflicts.length > 0) return { kind: "leased", conflicts, held };
     // A shard that was not asked has not granted its ops.
     if (this.#answers.size < this.#byShard.size) return { kind: "unknown", timedOut: true };
-    // A cell can't take a scope in which it has nothing from those that use it (Y2).
-    if (this.#transfer !== undefined && prepared.every(({ from }) => from.count === 0))
-      return { kind: "refused", refusal: emptyScope(this.#transfer.from) };
-    return { kind: "granted", epochs, missing, prepared };
+    const refusal = this.#kind?.refuseGrant(granted);
+    if (refusal !== undefined) return { kind: "refused", refusal };
+    return { kind: "granted", epochs, missing, answers: granted };
   }
 
   /**
@@ -160,9 +151,8 @@ export class Attempt {
     const releases = [...this.#answers].flatMap(([shard, answer]): Promise<unknown>[] => {
       if (answer !== "waiting" && answer.kind === "ok" && !(answer.value.granted && answer.value.epoch > 0))
         return [];
-      if (this.#transfer === undefined) return [this.#releaseOn(this.#byShard.get(shard) ?? [], signal)];
-      const { from, scope } = this.#transfer;
-      const decision = { ...this.#released, transfer: { from, scope } };
+      if (this.#kind === undefined) return [this.#releaseOn(this.#byShard.get(shard) ?? [], signal)];
+      const decision = { ...this.#released, ...this.#kind.released };
       return [this.#links.decide(shard, decision, 1, signal, this.#traces)];
     });
     await this.#until(this.#clock.now() + this.#limits.exchangeTimeoutMs, Promise.all(releases));
@@ -187,10 +177,3 @@ export class Attempt {
     if (isRefused && this.#links.placement !== placement) await this.#releaseOn(ops, signal);
   }
 }
-
-const emptyScope = (from: string): Refusal =>
-  refused(
-    "FAILED_PRECONDITION",
-    `cell ${from} has no claims with \`scope\`, so there is nothing to move; check \`from\` and \`scope\``,
-    { reason: "SCOPE_EMPTY" },
-  ).refusal;

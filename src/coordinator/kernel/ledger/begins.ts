@@ -24,9 +24,9 @@ import type { Instances } from "../instances.ts";
 import { encodeExecutions } from "./executions.ts";
 import { encodePayload } from "./payload.ts";
 import type { Positions } from "./position.ts";
-import { encodeRange, plainLease, type LedgerStore } from "./store.ts";
+import { plainLease, type LedgerStore } from "./store.ts";
 import type { LeaseRow } from "./lease-table.ts";
-import { recordOfGrant, type TransferStore } from "../../capabilities/transfer/ledger-store.ts";
+import type { KindBegin, LeaseKind } from "./lease-kind.ts";
 import { Attempt, type AttemptEnd } from "./attempt.ts";
 import { CountByCell } from "./count-by-cell.ts";
 import { guarded, type HookLists } from "../half.ts";
@@ -57,6 +57,7 @@ const AUDIT_BYTES = 1_024;
 
 interface Running extends WaitingBegin {
   request: LedgerBegin;
+  kind: KindBegin | undefined;
   attemptId: AttemptId | undefined;
   payload: string;
   /** The calls that wait for the result. */
@@ -81,7 +82,7 @@ interface Needs {
   readonly positions: Positions;
   readonly instances: Instances;
   readonly waiter: Slot<Waiter>;
-  readonly transferStore: TransferStore;
+  readonly kinds: Slot<LeaseKind>;
   readonly hooks: HookLists<LedgerHooks>;
   readonly oldOutcomes: OldOutcomes;
 }
@@ -185,27 +186,30 @@ export class Begins {
    * nothing waits.
    */
   begin(request: LedgerBegin): Promise<Result<BeginAnswer>> | Refusal {
-    const { lease, call, transfer } = request;
+    const { lease, call } = request;
+    const kind = this.#part.kinds.current.of(request);
     // What a source asks for uses up none of the limits of this cell (Y2).
-    const asker = transfer?.from ?? this.#part.cell;
+    const asker = kind?.asker ?? this.#part.cell;
     if (call !== undefined && this.#givenUp.delete(call)) return givenUp();
     const same = this.#running.get(lease);
     if (same !== undefined) {
       if (same.request.payloadHash !== request.payloadHash) return leaseIdReused();
-      if (this.#joined.of(asker) >= this.#mostAtOnce(request)) return tooManyJoined();
+      if (this.#joined.of(asker) >= (kind?.mostAtOnce ?? this.#part.limits.concurrentBegins))
+        return tooManyJoined();
       // A second call that arrives while the first runs gets the same result (B2).
       same.calls.add(request.call);
       return same.result.then(joined).finally(this.#joined.add(asker));
     }
     const payload = encodePayload(request.ops);
     const bytes = new TextEncoder().encode(payload).length;
-    const refusal = this.#refuseOverLimits(request, bytes);
+    const refusal = this.#refuseOverLimits(kind, bytes);
     if (refusal !== undefined) return refusal;
     const { promise, resolve, reject } = Promise.withResolvers<Result<BeginAnswer>>();
     const waitTime = this.#part.waiter.current.timeFor(request);
     const calls = new Set([request.call]);
     const running: Running = {
       request,
+      kind,
       attemptId: undefined,
       payload,
       bytes,
@@ -253,12 +257,7 @@ export class Begins {
     );
   }
 
-  /** How many begins of its own a cell may have running, or how many prepares of transfers a source may. */
-  #mostAtOnce({ transfer }: BeginRequest): number {
-    return transfer === undefined ? this.#part.limits.concurrentBegins : this.#part.limits.openTransfers;
-  }
-
-  #refuseOverLimits(request: BeginRequest, bytes: number): Refusal | undefined {
+  #refuseOverLimits(kind: KindBegin | undefined, bytes: number): Refusal | undefined {
     const { concurrentBegins, outstandingLeases, leaseBytes, beginBytes, ledgerBytes } = this.#part.limits;
     if (bytes > leaseBytes) {
       return refused(
@@ -273,7 +272,8 @@ export class Begins {
         "open leases need to be decided; decide some, or retry when decided leases are forgotten";
       return refused("RESOURCE_EXHAUSTED", detail, { reason: "LEDGER_FULL", retryAfterMs: 60_000 }).refusal;
     }
-    if (request.transfer !== undefined) return this.#prepareRefusal(request.transfer.from);
+    if (kind !== undefined)
+      return this.#executing.of(kind.asker) < kind.mostAtOnce ? undefined : kind.tooMany();
     const begins = this.#executing.of(this.#part.cell);
     if (begins >= concurrentBegins || this.#executingBytes + bytes > beginBytes) {
       const detail =
@@ -282,9 +282,9 @@ export class Begins {
       return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_BEGINS", retryAfterMs: 1_000 })
         .refusal;
     }
-    // Most ledgers are far from the limit, so that their transfers need not be counted.
+    // Most ledgers are far from the limit, so that their leases of other kinds need not be counted.
     const leases = this.#outstanding + begins;
-    if (leases >= outstandingLeases && leases - this.#part.transferStore.countOpen() >= outstandingLeases) {
+    if (leases >= outstandingLeases && leases - this.#part.kinds.current.countOpen() >= outstandingLeases) {
       const detail =
         `the cell has reached its limit of ${outstandingLeases} outstanding leases; ` +
         "commit or roll back some of them";
@@ -292,16 +292,6 @@ export class Begins {
         .refusal;
     }
     return undefined;
-  }
-
-  #prepareRefusal(from: string): Refusal | undefined {
-    const { openTransfers } = this.#part.limits;
-    if (this.#executing.of(from) < openTransfers) return undefined;
-    return refused(
-      "RESOURCE_EXHAUSTED",
-      `cell ${from} already prepares ${openTransfers} transfers to this cell; retry when some are prepared`,
-      { reason: "TOO_MANY_TRANSFERS", retryAfterMs: 1_000 },
-    ).refusal;
   }
 
   async #run(running: Running): Promise<Result<BeginAnswer>> {
@@ -334,6 +324,7 @@ export class Begins {
         this.#part.limits,
         { cell: this.#part.cell, lease: running.request.lease, ...attemptId },
         running.request,
+        running.kind,
       );
       // The first attempt asks all shards at once. Later attempts ask them in ascending order, so that
       // contention has a winner (B9).
@@ -409,7 +400,7 @@ export class Begins {
    */
   #grant(running: Running, attemptId: AttemptId, end: AttemptEnd & { kind: "granted" }): Result<PlacedLease> {
     if (!this.#isCurrent(running)) return rolledBack();
-    const { request, payload } = running;
+    const { request, kind, payload } = running;
     const { placement } = this.#part.links;
     if (this.#isOutdated(running))
       return { ok: false, refusal: placementMismatch(placement, request.placement) };
@@ -418,7 +409,7 @@ export class Begins {
     const now = this.#part.ports.clock.now();
     this.#part.store.times.note(now, this.#part.positions.last);
     const position = this.#part.positions.next(now);
-    const count = (kind: Op["kind"]): number => request.ops.filter((op) => op.kind === kind).length;
+    const count = (each: Op["kind"]): number => request.ops.filter((op) => op.kind === each).length;
     const row: LeaseRow = {
       lease: request.lease,
       decided: 0,
@@ -442,15 +433,11 @@ export class Begins {
       decided_by_key: null,
       reason: null,
       ...plainLease,
-      transfer: request.transfer === undefined ? null : encodeRange(request.transfer),
+      transfer: kind === undefined ? null : kind.kind,
     };
     this.#running.delete(request.lease);
     this.#part.store.insert(row, this.#part.oldOutcomes.take());
-    if (request.transfer !== undefined) {
-      const { keptTransfers, switchBackS } = this.#part.limits;
-      this.#part.transferStore.forget(request.transfer.from, keptTransfers - 1, now - switchBackS * 1_000);
-      this.#part.transferStore.write(recordOfGrant(request, row, end.prepared));
-    }
+    kind?.granted(request, row, end.answers);
     for (const granted of this.#part.hooks.granted) granted(request, row);
     this.#outstanding += 1;
     // The answer to a begin has no ops, because the caller has just sent them.
@@ -462,11 +449,10 @@ export class Begins {
    * not allow it (X1), or the entry of an operator's begin has no room (O3).
    */
   grantRefusal(request: LedgerBegin): Refusal | undefined {
-    // The ledger of the source knows its revoked keys, and the Worker has asked it (Y7).
-    const isForeign = request.transfer?.party === "from";
     const refusal =
-      (isForeign ? undefined : keyRefusal(this.#part, request.caller)) ??
-      guarded(this.#part.hooks.guardGrant, request);
+      (this.#part.kinds.current.of(request)?.isForeign === true
+        ? undefined
+        : keyRefusal(this.#part, request.caller)) ?? guarded(this.#part.hooks.guardGrant, request);
     if (refusal !== undefined) return refusal;
     return stateRefusal(this.#part.store.cellState(), request);
   }

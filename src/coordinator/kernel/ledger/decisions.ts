@@ -9,6 +9,8 @@ import { decidedOtherwise } from "./decided-otherwise.ts";
 import type { Deliveries } from "./deliveries.ts";
 import { guarded, type HookLists } from "../half.ts";
 import type { LedgerHooks } from "./hooks.ts";
+import type { LeaseKind } from "./lease-kind.ts";
+import type { Slot } from "../slot.ts";
 import type { Positions } from "./position.ts";
 import { plainLease, type LedgerStore } from "./store.ts";
 import type { LeaseRow } from "./lease-table.ts";
@@ -18,8 +20,8 @@ import type { LeaseRow } from "./lease-table.ts";
  * decision.
  */
 interface Within {
-  /** The lease is a transfer, which no other call may decide (Y1). */
-  readonly isTransfer?: true;
+  /** The lease holds something else than names, and no other call may decide it. */
+  readonly isOfKind?: true;
   /** Returns why it may not be decided now. */
   refusal?(): Refusal | undefined;
   /** Runs in the transaction of the decision (Y6). */
@@ -39,6 +41,7 @@ interface Needs {
   readonly deliveries: Deliveries;
   readonly counters: LedgerCounters;
   readonly hooks: HookLists<LedgerHooks>;
+  readonly kinds: Slot<LeaseKind>;
 }
 
 /**
@@ -89,7 +92,8 @@ export class Decisions {
     const row = this.#part.store.find(request.lease);
     if (row === undefined && within === undefined) return this.#writeFence(request);
     if (row === undefined) return refused("NOT_FOUND", "this cell has no lease with this id");
-    if ((row.transfer !== null) !== (within?.isTransfer === true)) return leaseOfTransfer;
+    if ((row.transfer !== null) !== (within?.isOfKind === true))
+      return this.#part.kinds.current.decidedElsewhere;
     if (row.state !== "GRANTED")
       return row.state === request.outcome ? ok(row) : { ok: false, refusal: decidedOtherwise(row) };
     const unfit =
@@ -174,12 +178,6 @@ export class Decisions {
     this.#fences -= fences;
   }
 }
-
-const leaseOfTransfer: Result<never> = refused(
-  "FAILED_PRECONDITION",
-  "the lease belongs to a transfer; cut or abort the transfer instead",
-  { reason: "LEASE_OF_TRANSFER" },
-);
 
 const deciderOf = ({
   caller: { role, keyId },

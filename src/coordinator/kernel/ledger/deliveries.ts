@@ -7,12 +7,13 @@ import { ok, type Result } from "../refusal.ts";
 import type { Traces } from "../traces.ts";
 import { AlarmSchedule } from "../alarm-schedule.ts";
 import type { Slot } from "../slot.ts";
+import type { LeaseKind } from "./lease-kind.ts";
 import type { ShardLinks } from "./shard-links.ts";
 import type { Sightings } from "./sightings.ts";
 import { shardsOf } from "../placement.ts";
 import { decodeExecutions } from "./executions.ts";
 import { msOf, type Positions } from "./position.ts";
-import { decodeRange, type LedgerStore, type UnappliedRow } from "./store.ts";
+import type { LedgerStore, UnappliedRow } from "./store.ts";
 import type { LeaseRow } from "./lease-table.ts";
 
 /**
@@ -57,6 +58,7 @@ interface Needs {
   readonly positions: Positions;
   readonly links: ShardLinks;
   readonly sightings: Slot<Sightings>;
+  readonly kinds: Slot<LeaseKind>;
 }
 
 /**
@@ -261,9 +263,10 @@ export class Deliveries {
    */
   #decisionsOf(row: LeaseRow | undefined): SentDecision[] {
     if (row === undefined || row.state === "GRANTED") return [];
-    // A range hold stays where it was granted: no shard hands names over while it has one (G10).
-    const shards = row.transfer === null ? shardsOf(this.#part.links.placement) : 0;
-    return decisionsOf(this.#part.cell, row, row.state, shards);
+    // A hold of something else stays where it was granted: no shard hands names over while it has one (G10).
+    if (row.transfer !== null)
+      return decisionsOf(this.#part.cell, row, row.state, 0, this.#part.kinds.current.told(row.transfer));
+    return decisionsOf(this.#part.cell, row, row.state, shardsOf(this.#part.links.placement));
   }
 
   #postpone(open: OpenDecision): void {
@@ -401,27 +404,27 @@ interface SentDecision {
   ops: number;
 }
 
-/** Returns what tells each shard that has the range hold of a transfer that it may be cut (Y6). */
-export const precommitsOf = (cell: string, row: LeaseRow | undefined): SentDecision[] =>
-  row === undefined ? [] : decisionsOf(cell, row, "PRECOMMITTED", 0);
-
-/** @param shardsNow how many shards there are now: names may have moved to those added since the grant */
-function decisionsOf(
+/**
+ * Returns what tells each shard that may have a hold of a lease how it ends.
+ *
+ * @param shardsNow how many shards there are now: names may have moved to those added since the grant
+ */
+export function decisionsOf(
   cell: string,
-  { lease, incarnation, counter, epochs, shards, transfer, creates, destroys, replaces }: LeaseRow,
+  { lease, incarnation, counter, epochs, shards, creates, destroys, replaces }: LeaseRow,
   outcome: Decision["outcome"],
   shardsNow: number,
+  ofKind: Partial<Decision> = {},
 ): SentDecision[] {
   if (epochs === null) return [];
   const decided = { cell, lease, incarnation, counter, outcome };
-  const range = transfer === null ? {} : { transfer: decodeRange(transfer) };
   const added = Array.from({ length: Math.max(0, shardsNow - shards) }, (_, index) => shards + index);
   return [...decodeExecutions(epochs)].flatMap(([grantedBy, { epoch }]) =>
     [grantedBy, ...added].map((shard) => ({
       key: `${grantedBy}>${shard}`,
       shard,
       ops: creates + destroys + replaces || 1,
-      decision: { ...decided, epoch, ...(shard === grantedBy ? {} : { grantedBy }), ...range },
+      decision: { ...decided, epoch, ...(shard === grantedBy ? {} : { grantedBy }), ...ofKind },
     })),
   );
 }

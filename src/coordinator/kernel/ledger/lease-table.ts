@@ -39,7 +39,7 @@ export const leaseTable = table(
     // When the cell said last that it still works on a granted lease (C8).
     renewed_at_ms: column<number | null>("INTEGER"),
     renewal_reason: column<string | null>("TEXT"),
-    // The source and the scope of a transfer (`encodeRange`). Null: an ordinary lease (Y1).
+    // What a lease of another kind holds instead of names. Null: it holds names.
     transfer: column<string | null>("TEXT"),
     // The batch, which the decision drops (S2). It comes last, because whoever reads a column behind it reads
     // all of it.

@@ -126,22 +126,6 @@ function handlersOf(part: LedgerPart): Handlers<typeof ledgerMethods> {
       durable(part, await work(message));
   return {
     begin: (request) => beginLease(part, request),
-    /** Prepares a transfer to this cell: holds a scope of another cell on all shards (Y1). */
-    prepareTransfer: durably(async (request) => {
-      const known = part.transfers.preparedBefore(request);
-      if (known !== undefined) return known;
-      const begin = part.transfers.beginOf(request, part.begins.isRunning(request.transfer));
-      if (!begin.ok) return begin;
-      return part.transfers.prepared(await beginLease(part, begin.value), request);
-    }),
-    /** Says that the destination takes the claims of a transfer. */
-    acceptTransfer: durably((call) => part.transfers.accept(call)),
-    /** Stores what one of the two cells has in its rows. */
-    reportTransfer: durably((call) => part.transfers.report(call)),
-    /** Cuts or aborts a transfer. */
-    decideTransfer: durably((call) => part.transfers.decide(call)),
-    getTransfer: durably(async (call) => part.transfers.find(call)),
-    listTransfers: durably(async (call) => ok(part.transfers.list(call))),
     /** Nobody waits for the answer to a begin any more (B11). */
     giveUp: ({ lease, call }) => {
       part.begins.giveUp(lease, call);
@@ -185,7 +169,6 @@ function handlersOf(part: LedgerPart): Handlers<typeof ledgerMethods> {
             waitingWrites: part.commits.waiting,
             cellState: part.store.cellState(),
             ...part.begins.counts(part.ports.clock.now()),
-            ...part.transfers.counts(part.ports.clock.now()),
             unappliedDecisions: part.deliveries.unapplied,
             oldestUnappliedMs: part.deliveries.oldestMs(part.ports.clock.now()),
             ...part.counters.counts(),
@@ -199,7 +182,7 @@ function handlersOf(part: LedgerPart): Handlers<typeof ledgerMethods> {
   };
 }
 
-async function beginLease(part: LedgerPart, request: BeginRequest): Promise<Result<BeginAnswer>> {
+export async function beginLease(part: LedgerPart, request: BeginRequest): Promise<Result<BeginAnswer>> {
   const row = part.store.findWhole(request.lease);
   if (row !== undefined) {
     const another = row.fence === 1 ? undefined : otherBatch(part, row, request);

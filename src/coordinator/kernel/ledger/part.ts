@@ -19,8 +19,7 @@ import { Positions } from "./position.ts";
 import { Pruner } from "./prune.ts";
 import { ledgerSchema } from "./schema.ts";
 import { LedgerStore } from "./store.ts";
-import { TransferStore } from "../../capabilities/transfer/ledger-store.ts";
-import { Transfers } from "../../capabilities/transfer/ledger.ts";
+import { onlyNames, type LeaseKind } from "./lease-kind.ts";
 import { noLedgerHooks } from "./hooks.ts";
 import { Slot } from "../slot.ts";
 import { alwaysWorks, type Standing } from "../standing.ts";
@@ -50,7 +49,7 @@ export function makePart(
   const decisionDurations = new Histogram(ports.clock);
   const counters = new LedgerCounters();
   const store = new LedgerStore(ports.sql, cell);
-  const transferStore = new TransferStore(ports.sql);
+  const kinds = new Slot<LeaseKind>(onlyNames);
   const placementGuard = new PlacementGuard(ports, limits, peers, {
     firstUse: () => deliveries.start(),
     cell,
@@ -66,7 +65,7 @@ export function makePart(
     limits,
     peers,
     store,
-    transferStore,
+    kinds,
     placementGuard,
     positions,
     instances,
@@ -95,7 +94,6 @@ export function makePart(
     startedAtMs,
     beginDurations,
     decisionDurations,
-    transfers: new Transfers(part),
     pruner: new Pruner(part),
   };
 }

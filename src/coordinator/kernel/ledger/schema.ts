@@ -1,7 +1,6 @@
 import { INCARNATION_TABLE } from "../instances.ts";
 import type { Steps } from "../tables.ts";
 import { leaseTable } from "./lease-table.ts";
-import { TRANSFER_TABLES } from "../../capabilities/transfer/ledger-store.ts";
 
 export const ledgerSchema: Steps = [
   [
@@ -16,6 +15,5 @@ export const ledgerSchema: Steps = [
        expires_at_ms INTEGER NOT NULL
      ) STRICT, WITHOUT ROWID`,
     INCARNATION_TABLE,
-    ...TRANSFER_TABLES,
   ],
 ];

@@ -1,5 +1,4 @@
 import { type CellState, type Lease, type PlacedLease, type ShardPositions } from "../messages.ts";
-import type { TransferRange } from "../../capabilities/transfer/range.ts";
 import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
 import type { Sql } from "../ports.ts";
 import { decodeExecutions } from "./executions.ts";
@@ -10,13 +9,6 @@ import type { Positions } from "./position.ts";
 
 /** The columns of most new leases. */
 export const plainLease = { renewed_at_ms: null, renewal_reason: null, transfer: null } as const;
-
-export const encodeRange = ({ from, scope }: TransferRange): string => JSON.stringify([from, scope]);
-
-export function decodeRange(stored: string): TransferRange {
-  const [from, scope] = JSON.parse(stored) as [string, string];
-  return { from, scope };
-}
 
 type Counter = "cell_state_set_at_ms" | "cell_state_version" | "pruned_position" | "refused_through_ms";
 
@@ -123,14 +115,14 @@ export class LedgerStore {
   }
 
   /**
-   * Returns granted leases after a position, in the order of their grants. Transfers are none of them: nobody
-   * but their own calls decides them (Y1). The position of a granted lease is its created position.
+   * Returns granted leases after a position, in the order of their grants, without those of other kinds: only
+   * their own calls decide them. The position of a granted lease is its created position.
    */
   granted(afterPosition: number, limit: number, throughPosition = Number.MAX_SAFE_INTEGER): LeaseRow[] {
     return this.#open(afterPosition, throughPosition, limit, "AND transfer IS NULL");
   }
 
-  /** Returns granted leases and prepared transfers after a position, in the order of their grants. */
+  /** Returns granted leases of all kinds after a position, in the order of their grants. */
   undecided(afterPosition: number, limit: number): LeaseRow[] {
     return this.#open(afterPosition, Number.MAX_SAFE_INTEGER, limit);
   }

@@ -43,10 +43,6 @@ export interface LedgerMetrics extends PartMetrics {
   oldestLeaseMs: number;
   /** The ages of the oldest 1,000 outstanding leases. */
   leaseAges: Durations;
-  /** Transfers to this cell that are neither cut nor aborted. */
-  preparedTransfers: number;
-  /** The age of the oldest of them. 0 if there is none. */
-  oldestTransferMs: number;
   unappliedDecisions: number;
   /** The age of the oldest of them. 0 if there is none. */
   oldestUnappliedMs: number;

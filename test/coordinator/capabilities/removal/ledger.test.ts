@@ -492,7 +492,7 @@ test("[N1] [X3] a removal lists no claim twice, because its decisions wait for n
   expect(later.flatMap(({ prepares }) => prepares)).toHaveLength(4);
 });
 
-test("[H1] [L7] the cell shows that its ledger lost the start of a removal, of which no shard knows", async () => {
+test("[H1] [L7] notices a ledger that lost the start of a removal, of which no shard knows", async () => {
   const c = await Cluster.start({ shards: 1 });
   await own(c, "1", ["early"]);
   await c.pass(30_000);
