@@ -3,12 +3,14 @@ import type { HistoryPoint } from "../../kernel/messages.ts";
 import type { ShardLog } from "../../kernel/shard/shard-log.ts";
 import type { Sightings, StoredPoints } from "../../kernel/shard/sightings.ts";
 
+const NONE: readonly string[] = [];
+
 /** The points of ledgers that a shard stores, in the rows of its log (H3). */
 export class LedgerPoints implements Sightings {
   /** The newest point of each ledger, and the slot of the row that has it. */
   readonly #ledgers = new Map<string, { point: HistoryPoint; slot: number }>();
   /** The cells whose points are in the row of a slot. */
-  readonly #cells = new Map<number, string[]>();
+  readonly #cells = new Map<number, readonly string[]>();
   /** The points of the ledgers whose messages the current transaction carries out. */
   readonly #noted = new Map<string, HistoryPoint>();
 
@@ -38,8 +40,12 @@ export class LedgerPoints implements Sightings {
 
   take(slot: number): StoredPoints {
     const ledgers: StoredPoints = {};
-    for (const [cell, { incarnation, position }] of [...this.#onlyIn(slot), ...this.#noted])
-      ledgers[cell] = [incarnation, position];
+    // The points that only the replaced row has must not be lost.
+    for (const cell of this.#cells.get(slot) ?? NONE) {
+      const known = this.#ledgers.get(cell);
+      if (known?.slot === slot) ledgers[cell] = [known.point.incarnation, known.point.position];
+    }
+    for (const [cell, { incarnation, position }] of this.#noted) ledgers[cell] = [incarnation, position];
     this.#appended(slot, ledgers);
     this.#noted.clear();
     return ledgers;
@@ -49,21 +55,12 @@ export class LedgerPoints implements Sightings {
     this.#noted.clear();
   }
 
-  /** Returns the points that only the row of this slot has. They must not be lost when it is replaced. */
-  #onlyIn(slot: number): [string, HistoryPoint][] {
-    return (this.#cells.get(slot) ?? []).flatMap((cell) => {
-      const known = this.#ledgers.get(cell);
-      return known?.slot === slot ? [[cell, known.point] satisfies [string, HistoryPoint]] : [];
-    });
-  }
-
   #appended(slot: number, ledgers: StoredPoints): void {
-    const cells = Object.entries(ledgers);
-    for (const [cell, [incarnation, position]] of cells)
+    const cells = Object.keys(ledgers);
+    for (const cell of cells) {
+      const [incarnation, position] = ledgers[cell] ?? [0, 0];
       this.#ledgers.set(cell, { point: { incarnation, position }, slot });
-    this.#cells.set(
-      slot,
-      cells.map(([cell]) => cell),
-    );
+    }
+    this.#cells.set(slot, cells.length === 0 ? NONE : cells);
   }
 }
