@@ -24,7 +24,7 @@ export type AuditedAction = keyof AuditedActions;
  */
 export type AuditState = Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
 
-/** What an operator did, or a cell in a transfer. */
+/** What an operator did, or a cell that works with another one. */
 export interface AuditedChange {
   action: AuditedAction;
   /** The cell that the change is about; null if it is about none. */

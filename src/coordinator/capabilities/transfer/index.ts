@@ -147,4 +147,4 @@ export const transfersOn = ({ capabilities }: Pick<ShardPart, "capabilities">): 
   (capabilities as { transfer: TransfersOnShard }).transfer;
 
 /** Moves the claims of a scope to another cell (Y1 to Y10). */
-export const transfer = { name: "transfer", isRequired: true, ledger, shard } as const satisfies Capability;
+export const transfer = { name: "transfer", ledger, shard } as const satisfies Capability;

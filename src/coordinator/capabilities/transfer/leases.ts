@@ -2,7 +2,7 @@ import type { Limits } from "../../../common/limits.ts";
 import type { AuditTrail } from "../../kernel/audit-trail.ts";
 import type { KindAnswers, KindBegin, LeaseKind } from "../../kernel/ledger/lease-kind.ts";
 import type { LeaseRow } from "../../kernel/ledger/lease-table.ts";
-import type { BeginRequest, Decision, Prepare } from "../../kernel/messages.ts";
+import type { BeginRequest, Decision, HeldKey, Prepare } from "../../kernel/messages.ts";
 import { refused, type Refusal } from "../../kernel/refusal.ts";
 import type { Slot } from "../../kernel/slot.ts";
 import { recordOfGrant, type TransferStore } from "./ledger-store.ts";
@@ -33,12 +33,17 @@ export class TransferLeases implements LeaseKind {
     return request.transfer === undefined ? undefined : new Preparing(this.#part, request.transfer);
   }
 
+  /** No begin waits for the end of a range hold (Y3). */
+  holds({ range }: HeldKey): boolean {
+    return range !== undefined;
+  }
+
   countOpen(): number {
     return this.#part.transferStore.countOpen();
   }
 
-  told(kind: string): Partial<Decision> {
-    return { transfer: decodeRange(kind) };
+  told(stored: string): Partial<Decision> {
+    return { transfer: decodeRange(stored) };
   }
 }
 
@@ -52,7 +57,7 @@ class Preparing implements KindBegin {
     this.#terms = terms;
   }
 
-  get kind(): string {
+  get stored(): string {
     return encodeRange(this.#terms);
   }
 

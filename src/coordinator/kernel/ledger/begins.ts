@@ -68,8 +68,8 @@ interface Running extends WaitingBegin {
 /** What a shard found out about a name that is in the way. */
 interface Settled extends Awaited {
   state: HoldState;
-  /** Whether it is a range hold, for whose end no begin waits (Y3). */
-  isRange: boolean;
+  /** Whether it is a hold of something else, for whose end no begin waits. */
+  isOfKind: boolean;
 }
 
 interface Needs {
@@ -372,7 +372,7 @@ export class Begins {
       const pauseMs = isBusy ? this.#pauseMs(round) : 0;
       const now = this.#part.ports.clock.now();
       if (lasting !== undefined && !mayChange && !isOver(now)) {
-        if (lasting.isRange) return { ok: false, refusal: conflictRefusal(end.conflicts) };
+        if (lasting.isOfKind) return { ok: false, refusal: conflictRefusal(end.conflicts) };
         const waited = await this.#part.waiter.current.wait(running, lasting);
         deadlineMs += Math.max(0, this.#part.ports.clock.now() - now);
         // It queues again on the shard that has the name now (G3).
@@ -433,7 +433,7 @@ export class Begins {
       decided_by_key: null,
       reason: null,
       ...plainLease,
-      transfer: kind === undefined ? null : kind.kind,
+      transfer: kind?.stored ?? null,
     };
     this.#running.delete(request.lease);
     this.#part.store.insert(row, this.#part.oldOutcomes.take());
@@ -482,11 +482,11 @@ export class Begins {
     const settled = await fanOut([...held], this.#part.limits.fanOut, async ([shard, keys]) => {
       const answer = await this.#part.links.settle(shard, placement, keys, traces);
       const states = answer.kind === "ok" ? answer.value.states : [];
-      return keys.map(({ range, ...key }, index): Settled => ({
+      return keys.map((held, index): Settled => ({
         shard,
-        key,
+        key: { type: held.type, canonical: held.canonical },
         state: states[index] ?? "unknown",
-        isRange: range !== undefined,
+        isOfKind: this.#part.kinds.current.holds(held),
       }));
     });
     return settled.flat();

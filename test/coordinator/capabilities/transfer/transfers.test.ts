@@ -1543,3 +1543,34 @@ test("[G10] a growth waits for the end of a transfer, and a transfer for the end
   expect(back.shards).toHaveLength(5);
   await value(c, decide(c, back, "ABORTED"));
 });
+
+test("[N1] [Y2] what was committed is in the way of one try of a transfer at most", async () => {
+  // Begins come so often that decisions wait for them.
+  const c = await Cluster.start({ shards: 1, limits: { decisionWaitMs: 5, sweepAfterMs: 600_000 } });
+  const own = async (name: string): Promise<void> => {
+    const lease = c.uuid();
+    expect(await begin(c, "1", [{ value: name, scope: SCOPE }], lease)).toMatchObject({ ok: true });
+    await value(c, c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
+  };
+  for (let n = 0; n < 20; n += 1) {
+    await own(`warm-${n}`);
+    await c.pass(200);
+  }
+  await own("newest");
+  expect(c.holds()).toHaveLength(1);
+  const tryOnce = () =>
+    c.clock.runUntil(
+      c.ledger("2").object.prepareTransfer({
+        ...c.envelope,
+        requestId: operator.requestId,
+        caller: { ...callerOf(), role: "operator" },
+        party: "operator",
+        transfer: c.uuid(),
+        from: "1",
+        scope: SCOPE,
+      }),
+    );
+  expect(await tryOnce()).toMatchObject({ ok: false, refusal: { reason: "TRANSFER_BLOCKED" } });
+  await c.clock.pass(50);
+  expect(await tryOnce()).toMatchObject({ ok: true });
+});

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { Limits } from "../../../../src/common/limits.ts";
 import type { Exchange } from "../../../../src/coordinator/kernel/messages.ts";
 import { Cluster } from "../../../support/cluster.ts";
-import { beginRequest, callerOf, decideRequest, operator, type OpSpec } from "../../../support/ops.ts";
+import { beginRequest, decideRequest, type OpSpec } from "../../../support/ops.ts";
 
 const run = <T>(c: Cluster, work: Promise<T>): Promise<T> => c.clock.runUntil(work);
 const ledger = (c: Cluster, cell = "1") => c.ledger(cell).object;
@@ -63,26 +63,4 @@ test("[N1] begins at the same time count once, so decisions of a quiet cell wait
   await decide(c, lease);
   await c.clock.pass(c.limits.decisionWaitMs);
   expect(c.holds().map((hold) => hold.lease)).not.toContain(lease);
-});
-
-test("[N1] [Y2] what was committed is in the way of one try of a transfer at most", async () => {
-  const c = await busy();
-  await decide(c, await begun(c, [{ value: "newest", scope: "s" }]));
-  expect(c.holds()).toHaveLength(1);
-  const prepare = () =>
-    run(
-      c,
-      ledger(c, "2").prepareTransfer({
-        ...c.envelope,
-        requestId: operator.requestId,
-        caller: { ...callerOf(), role: "operator" },
-        party: "operator",
-        transfer: c.uuid(),
-        from: "1",
-        scope: "s",
-      }),
-    );
-  expect(await prepare()).toMatchObject({ ok: false, refusal: { reason: "TRANSFER_BLOCKED" } });
-  await c.clock.pass(50);
-  expect(await prepare()).toMatchObject({ ok: true });
 });
