@@ -2042,7 +2042,7 @@ export const bugs: Record<string, Bug> = {
   "verification trusts the digest of a held range": one(
     "V4",
     ["I21"],
-    "src/users/cell/verification/compare.ts",
+    "src/users/cell/verification/compare-digests.ts",
     "if (needsRecords || digest === undefined || digest.held) return false;",
     "if (needsRecords || digest === undefined) return false;",
   ),

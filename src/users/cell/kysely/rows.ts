@@ -63,10 +63,10 @@ function conditionOf(where: unknown): Factory | undefined {
       throw invalidArgument("where", "must return an expression of Kysely");
     };
   const columns = columnValuesOf(where, "an expression of Kysely, a function that returns one");
-  return (eb) => eb.and(columns.map(([name, value]) => matching(eb, name, value)));
+  return (eb) => eb.and(columns.map(([name, value]) => columnMatches(eb, name, value)));
 }
 
-function matching(eb: Builder, name: string, value: unknown): Expression<SqlBool> {
+function columnMatches(eb: Builder, name: string, value: unknown): Expression<SqlBool> {
   if (value === null) return eb(name, "is", null);
   if (!Array.isArray(value)) return eb(name, "=", value);
   const values = value.filter((each) => each !== null);

@@ -1,7 +1,7 @@
 import { compareBytes, sourceOrder } from "../../../common/source-order.ts";
 import { callHook } from "../../client/hooks.ts";
 import { LocalCommitUnknownError } from "../errors.ts";
-import { compareDigests, type DigestComparison } from "./compare.ts";
+import { compareDigests, type DigestComparison } from "./compare-digests.ts";
 import { Counts } from "./counts.ts";
 import { RunCursor, type Cursor, type Pass, type TablePass } from "./cursor.ts";
 import { Decider, PendingDrifts } from "./decide.ts";
