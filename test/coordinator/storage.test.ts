@@ -615,8 +615,8 @@ const proofs: Record<string, Proof> = {
     "[Y6] cuts at the same time share their messages",
   ),
   "LedgerStore.#applied": "after work",
-  "LedgerStore.#revokedKeys": async () => [
-    sizeOf((await revokedKeys()).ledger("1").object, "#part.store.#revokedKeys"),
+  "RevokedKeys.#ids": async () => [
+    sizeOf((await revokedKeys()).ledger("1").object, "#part.capabilities.keys.keys.#ids"),
     5,
   ],
   "ChangeTimes.#marks": marks,

@@ -380,15 +380,12 @@ export interface PingShard extends Envelope {}
 // Worker → ledger, for operators and the cron
 
 /**
- * The states of a cell. `FROZEN`: the ledger grants no begin. `DRAINING`: it grants only those of a
- * verification (X1). Everything else works in both. Each capability adds its own.
+ * The states of a cell. Each capability adds its own.
  *
  * @public
  */
 export interface CellStates {
   ACTIVE: true;
-  DRAINING: true;
-  FROZEN: true;
 }
 
 export type CellState = keyof CellStates;
@@ -407,6 +404,9 @@ export interface CellStatus {
   /** The position of the last change of a lease. While it stays the same, no claim of the cell changes. */
   position: number;
 }
+
+/** What others have of a ledger that has lost it. Each capability adds its own. */
+export interface LedgerCopies extends OperatorCall {}
 
 /** Sent after the pull. */
 export interface Maintain extends Envelope {}

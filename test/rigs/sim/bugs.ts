@@ -976,8 +976,8 @@ export const bugs: Record<string, Bug> = {
     "X5",
     ["I37", "I38"],
     "src/coordinator/capabilities/removal/ledger.ts",
-    "if (end !== null) this.#remove(",
-    "if (end?.atMs === -1) this.#remove(",
+    "if (removedAtMs !== null) this.#remove(",
+    "if (removedAtMs === -1) this.#remove(",
   ),
   "the cron leaves a removed cell alone at once": one(
     "X5",
@@ -1491,9 +1491,9 @@ export const bugs: Record<string, Bug> = {
   "a key whose revocation is forgotten is let in": one(
     "A1",
     ["I17"],
-    "src/coordinator/kernel/ledger/begins.ts",
-    "if (expiresAtMs > store.refusedThroughMs) return undefined;",
-    "if (expiresAtMs > 0) return undefined;",
+    "src/coordinator/capabilities/keys/ledger.ts",
+    "if (!this.isForgotten(caller)) return undefined;",
+    "if (caller.expiresAtMs > 0) return undefined;",
   ),
   "a ledger does not compare what its cell has seen": one(
     "L7",
@@ -1821,14 +1821,14 @@ export const bugs: Record<string, Bug> = {
   "a frozen cell verifies": one(
     "H9",
     ["I17"],
-    "src/coordinator/kernel/ledger/begins.ts",
+    "src/coordinator/capabilities/cells/ledger.ts",
     '!(isVerification === true && caller.role === "operator")',
     "isVerification !== true",
   ),
   "a draining cell begins what it likes": one(
     "X1",
     ["I17"],
-    "src/coordinator/kernel/ledger/begins.ts",
+    "src/coordinator/capabilities/cells/ledger.ts",
     'state === "DRAINING" && isVerification !== true',
     'state === "DRAINING" && isVerification === undefined && state !== "DRAINING"',
   ),

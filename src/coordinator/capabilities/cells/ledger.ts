@@ -2,9 +2,9 @@ import type { AuditedAction } from "../../kernel/audit-trail.ts";
 import type { LedgerHalf } from "../../kernel/capability.ts";
 import { guarded } from "../../kernel/half.ts";
 import type { LedgerPart } from "../../kernel/ledger/part.ts";
-import type { CellState } from "../../kernel/messages.ts";
+import type { BeginRequest, CellState } from "../../kernel/messages.ts";
 import { method, type Calls } from "../../kernel/method.ts";
-import { changedMeanwhile, ok, type Result } from "../../kernel/refusal.ts";
+import { changedMeanwhile, ok, refused, type Refusal, type Result } from "../../kernel/refusal.ts";
 import type { SetState } from "./messages.ts";
 
 const onLedgers = { setState: method<SetState, null>("peer") };
@@ -30,8 +30,27 @@ export const ledger: LedgerHalf<typeof onLedgers> = {
         return reply;
       },
     },
+    hooks: { guardGrant: (request) => stateRefusal(part.store.cellState(), request) },
   }),
 };
+
+/** Why the state of the cell allows no begin (X1). */
+function stateRefusal(state: CellState, { isVerification, caller }: BeginRequest): Refusal | undefined {
+  // A restore claims names while the cells stand still (H9).
+  if (state === "FROZEN" && !(isVerification === true && caller.role === "operator"))
+    return refused(
+      "FAILED_PRECONDITION",
+      "the cell is frozen and cannot begin leases; an operator can unfreeze it",
+      { reason: "CELL_FROZEN" },
+    ).refusal;
+  if (state === "DRAINING" && isVerification !== true)
+    return refused(
+      "FAILED_PRECONDITION",
+      "the cell is draining, so only its verification can begin leases; an operator can unfreeze it",
+      { reason: "CELL_DRAINING" },
+    ).refusal;
+  return undefined;
+}
 
 function setState(part: LedgerPart, message: SetState): Result<null> {
   const isCurrent = message.stateVersion === part.store.number("cell_state_version");

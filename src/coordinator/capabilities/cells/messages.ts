@@ -33,3 +33,12 @@ export interface SetState extends OperatorCall {
 
 /** The states that an operator sets. */
 export type SettableState = Exclude<CellState, "REMOVING" | "REMOVED">;
+
+declare module "../../kernel/messages.ts" {
+  interface CellStates {
+    /** The ledger grants only the begins of a verification (X1). */
+    DRAINING: true;
+    /** The ledger grants no begin. Everything else works. */
+    FROZEN: true;
+  }
+}

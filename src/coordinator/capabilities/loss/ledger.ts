@@ -366,15 +366,13 @@ export class LedgerReconciler {
   }
 
   async #accept({ seen, leases }: Findings, request: ReconcileLedger): Promise<void> {
-    const { revokedKeys, removedAtMs, operator } = request;
+    const { operator } = request;
     const accept = (): Result<() => void> => {
       const firstPosition = this.#part.positions.last + 1;
       this.#part.positions.raiseTo(Math.min(seen.position, MAX_BELIEVED) + POSITION_MARGIN);
       this.#part.store.setLastPosition(this.#part.positions.next(this.#part.ports.clock.now()));
-      this.#part.store.revoke(revokedKeys, this.#part.limits.maxRevokedKeys);
       this.#part.store.raiseStateVersion(STATE_VERSION_MARGIN);
-      const ended = removedAtMs === null ? null : { atMs: removedAtMs, operator };
-      for (const resumed of this.#part.hooks.resumed) resumed(ended);
+      for (const resumed of this.#part.hooks.resumed) resumed(request);
       // It needs no room (O3), because a ledger that is lost hands out no entries.
       this.#part.audit.current.append(operator, {
         action: "reconcile_part",

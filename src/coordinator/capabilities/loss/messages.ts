@@ -4,6 +4,7 @@ import type {
   Envelope,
   HistoryPoint,
   HoldPosition,
+  LedgerCopies,
   Op,
   OperatorCall,
 } from "../../kernel/messages.ts";
@@ -145,13 +146,9 @@ export interface FinishShard extends OperatorCall {
   removedCells: readonly string[];
 }
 
-export interface ReconcileLedger extends OperatorCall {
+export interface ReconcileLedger extends LedgerCopies {
   dryRun: boolean;
   declared?: DeclaredLoss;
-  /** The revoked keys of the cell, from the directory (A1). */
-  revokedKeys: { keyId: string; expiresAtMs: number }[];
-  /** When the cell was removed, as the directory has it (X5). Null: it was not. */
-  removedAtMs: number | null;
   /** How far D1 has seen the ledger. Absent: D1 has seen nothing of it. */
   copied?: HistoryPoint;
 }

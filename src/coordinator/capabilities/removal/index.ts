@@ -48,13 +48,13 @@ const ledger: LedgerHalf<typeof onLedgers> = {
         removalStep: (message) => removal.step(message),
       },
       hooks: {
-        guardKeys: () => removal.guardKeys(),
+        guardCaller: (caller) => removal.guardCaller(caller),
         guardGrant: (request) => removal.guardGrant(request),
         guardCell: (remedy) => removal.guardCell(remedy),
         maintaining: (message) => removal.guardMaintenance(message),
         maintained: () => ({ removed: removal.end }),
         status: () => ({ removal: removal.stored }),
-        resumed: (ended) => removal.resume(ended),
+        resumed: (copies) => removal.resume(copies),
       },
     };
   },

@@ -3,7 +3,15 @@ import type { AuditTrail, AuditedAction, AuditState } from "../../kernel/audit-t
 import { ask } from "../../kernel/ask.ts";
 import type { GroupCommit } from "../../kernel/group-commit.ts";
 import type { Limits } from "../../../common/limits.ts";
-import type { Caller, DecideRequest, Maintain, Op, Operator, Outcome } from "../../kernel/messages.ts";
+import type {
+  LedgerCopies,
+  Caller,
+  DecideRequest,
+  Maintain,
+  Op,
+  Operator,
+  Outcome,
+} from "../../kernel/messages.ts";
 import type {
   ApproveRemoval,
   CellClaims,
@@ -361,11 +369,11 @@ export class Removal {
       return refused("FAILED_PRECONDITION", "the cell is being removed and cannot begin leases", {
         reason: "CELL_REMOVING",
       }).refusal;
-    return this.guardKeys();
+    return state === "REMOVED" ? callOfRemovedCell : undefined;
   }
 
-  guardKeys(): Refusal | undefined {
-    return this.#part.store.cellState() === "REMOVED" ? callOfRemovedCell : undefined;
+  guardCaller({ role }: Caller): Refusal | undefined {
+    return role === "cell" && this.#part.store.cellState() === "REMOVED" ? callOfRemovedCell : undefined;
   }
 
   guardCell(remedy: string): Refusal | undefined {
@@ -386,9 +394,9 @@ export class Removal {
   }
 
   /** Must be called in the transaction that accepts a loss. */
-  resume(end: RemovalEnd | null): void {
+  resume({ removedAtMs, operator }: LedgerCopies): void {
     this.#undoStart();
-    if (end !== null) this.#remove(end);
+    if (removedAtMs !== null) this.#remove({ atMs: removedAtMs, operator });
   }
 
   /**

@@ -11,6 +11,10 @@ declare module "../../kernel/refusal.ts" {
 }
 
 declare module "../../kernel/messages.ts" {
+  interface LedgerCopies {
+    /** When the cell was removed, as the directory has it (X5). Null: it was not. */
+    removedAtMs: number | null;
+  }
   interface BeginRequest {
     /** Only the ledger itself sets it, for the leases with which it removes a cell (X3). */
     isRemoval?: true;

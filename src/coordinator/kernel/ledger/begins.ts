@@ -6,8 +6,6 @@ import type {
   AttemptId,
   BeginAnswer,
   BeginRequest,
-  Caller,
-  CellState,
   HeldKey,
   HoldState,
   Op,
@@ -449,12 +447,12 @@ export class Begins {
    * not allow it (X1), or the entry of an operator's begin has no room (O3).
    */
   grantRefusal(request: LedgerBegin): Refusal | undefined {
-    const refusal =
-      (this.#part.kinds.current.of(request)?.isForeign === true
-        ? undefined
-        : keyRefusal(this.#part, request.caller)) ?? guarded(this.#part.hooks.guardGrant, request);
-    if (refusal !== undefined) return refusal;
-    return stateRefusal(this.#part.store.cellState(), request);
+    const { hooks, kinds } = this.#part;
+    const isForeign = kinds.current.of(request)?.isForeign === true;
+    return (
+      (isForeign ? undefined : guarded(hooks.guardCaller, request.caller)) ??
+      guarded(hooks.guardGrant, request)
+    );
   }
 
   /** Whether the names of a begin may have other shards by now (G3). */
@@ -503,23 +501,6 @@ export class Begins {
   }
 }
 
-function stateRefusal(state: CellState, { isVerification, caller }: BeginRequest): Refusal | undefined {
-  // A restore claims names while the cells stand still (H9).
-  if (state === "FROZEN" && !(isVerification === true && caller.role === "operator"))
-    return refused(
-      "FAILED_PRECONDITION",
-      "the cell is frozen and cannot begin leases; an operator can unfreeze it",
-      { reason: "CELL_FROZEN" },
-    ).refusal;
-  if (state === "DRAINING" && isVerification !== true)
-    return refused(
-      "FAILED_PRECONDITION",
-      "the cell is draining, so only its verification can begin leases; an operator can unfreeze it",
-      { reason: "CELL_DRAINING" },
-    ).refusal;
-  return undefined;
-}
-
 /**
  * Returns the first caller's result to a caller that joined it. The refusal of a revoked key is not passed
  * on, because the second caller may have another key.
@@ -560,22 +541,6 @@ export const rolledBack = (): { ok: false; refusal: Refusal } =>
   refused("FAILED_PRECONDITION", "the lease was rolled back; begin again with a new lease id", {
     reason: "LEASE_ROLLED_BACK",
   });
-
-/** Returns why the key of a cell is refused (A1). The directory knows the revoked keys of operators. */
-export function keyRefusal(
-  { store, hooks }: Pick<Needs, "store" | "hooks">,
-  caller: Caller,
-): Refusal | undefined {
-  const { role, keyId, expiresAtMs } = caller;
-  if (role !== "cell") return undefined;
-  const ended = guarded(hooks.guardKeys, caller);
-  if (ended !== undefined) return ended;
-  if (store.isRevoked(keyId))
-    return refused("UNAUTHENTICATED", "the key was revoked; use another key", { reason: "KEY_REVOKED" })
-      .refusal;
-  if (expiresAtMs > store.refusedThroughMs) return undefined;
-  return refused("UNAUTHENTICATED", "the key has expired; get a new one", { reason: "KEY_EXPIRED" }).refusal;
-}
 
 function refusalOf(end: Exclude<AttemptEnd, { kind: "granted" | "leased" }>): Refusal {
   if (end.kind === "conflicts") return conflictRefusal(end.conflicts);

@@ -5,10 +5,10 @@ import type {
   Caller,
   CellStatus,
   DecideRequest,
+  LedgerCopies,
   MaintainAnswer,
   Envelope,
   Maintain,
-  Operator,
   Told,
 } from "../messages.ts";
 import type { Refusal, Result } from "../refusal.ts";
@@ -23,8 +23,8 @@ export interface LedgerHooks {
   learn?(message: Envelope): void;
   /** Adds fields to all answers that tell more than their content. */
   tell?(): Partial<Told>;
-  /** Why all keys of the cell are refused. */
-  guardKeys?(caller: Caller): Refusal | undefined;
+  /** Why a caller is refused (A1): when it calls, and in the transaction that grants its begin. */
+  guardCaller?(caller: Caller): Refusal | undefined;
   /** Why a begin is refused: when it arrives, and in the transaction that grants it. */
   guardGrant?(request: LedgerBegin): Refusal | undefined;
   /** Whether a begin is for the batch of a known lease, although the hashes differ. Undefined: not known. */
@@ -48,8 +48,8 @@ export interface LedgerHooks {
   guardCell?(remedy: string): Refusal | undefined;
   /** Runs in the transaction that ends the cell for good (X4). */
   cellEnded?(): void;
-  /** Runs in the transaction after which a ledger that had lost rows works again. */
-  resumed?(ended: CellEnd | null): void;
+  /** Takes back what others have of this ledger, in the transaction after which it works again. */
+  resumed?(copies: LedgerCopies): void;
 }
 
 /** A begin as its ledger carries it out. */
@@ -58,17 +58,11 @@ export interface LedgerBegin extends BeginRequest {
   isPart?: true;
 }
 
-/** When a cell has ended, as the directory knows it, and which operator brings that back. */
-interface CellEnd {
-  atMs: number;
-  operator: Operator;
-}
-
 export const noLedgerHooks = (): HookLists<LedgerHooks> => ({
   guardCall: [],
   learn: [],
   tell: [],
-  guardKeys: [],
+  guardCaller: [],
   guardGrant: [],
   compareBatch: [],
   granted: [],

@@ -19,7 +19,7 @@ import { ok, refused, type Refusal, type Result } from "../refusal.ts";
 import type { Handlers, Method } from "../method.ts";
 import { ledgerMethods, type LedgerCalls, type Peers } from "../methods.ts";
 import { defineServed, type Checked, type Measures, type Work } from "../serve.ts";
-import { keyRefusal, leaseIdReused, rolledBack } from "./begins.ts";
+import { leaseIdReused, rolledBack } from "./begins.ts";
 import { answerQuestion } from "./inquiry.ts";
 import { durable } from "../durable.ts";
 import type { Pruned } from "./prune.ts";
@@ -111,7 +111,7 @@ export class Ledger {
    * impossible point can make the ledger refuse everything (H4, L7).
    */
   #callRefusal(call: CellCall): Refusal | undefined {
-    return keyRefusal(this.#part, call.caller) ?? guarded(this.#part.hooks.guardCall, call);
+    return guarded(this.#part.hooks.guardCaller, call.caller) ?? guarded(this.#part.hooks.guardCall, call);
   }
 }
 

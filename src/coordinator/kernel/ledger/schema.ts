@@ -10,10 +10,6 @@ export const ledgerSchema: Steps = [
     // find it by its id.
     `CREATE INDEX lease_by_renewal ON lease (renewed_at_ms, created_at_ms)
       WHERE decided = 0 AND renewed_at_ms IS NOT NULL`,
-    `CREATE TABLE revoked_key (
-       key_id TEXT NOT NULL PRIMARY KEY,
-       expires_at_ms INTEGER NOT NULL
-     ) STRICT, WITHOUT ROWID`,
     INCARNATION_TABLE,
   ],
 ];

@@ -10,7 +10,7 @@ import type { Positions } from "./position.ts";
 /** The columns of most new leases. */
 export const plainLease = { renewed_at_ms: null, renewal_reason: null, transfer: null } as const;
 
-type Counter = "cell_state_set_at_ms" | "cell_state_version" | "pruned_position" | "refused_through_ms";
+type Counter = "cell_state_set_at_ms" | "cell_state_version" | "pruned_position";
 
 /** A lease, as far as pruning needs it. */
 export type OutcomeRow = Pick<
@@ -51,22 +51,18 @@ export class LedgerStore {
   readonly #cell: string;
   // Copies in memory, because every call reads these. Only this class writes them.
   #cellState: CellState;
-  #revokedKeys: ReadonlySet<string>;
   #applied: Applied;
-  #refusedThroughMs: number;
 
   constructor(sql: Sql, cell: string) {
     this.#sql = sql;
     this.#cell = cell;
     const state = readMeta(sql, "cell_state");
     this.#cellState = (state ?? "ACTIVE") as CellState;
-    this.#revokedKeys = this.#readRevokedKeys();
     const applied = readMeta(sql, "applied");
     this.#applied =
       typeof applied === "string"
         ? (JSON.parse(applied) as Applied)
         : ({ through: 0, last: 0, atMs: 0 } as Applied);
-    this.#refusedThroughMs = this.number("refused_through_ms");
     this.times = new ChangeTimes(this);
   }
 
@@ -340,46 +336,6 @@ export class LedgerStore {
   /** Makes versions of the state that were assigned before a loss invalid (A2). */
   raiseStateVersion(by: number): void {
     this.setNumber("cell_state_version", this.number("cell_state_version") + by);
-  }
-
-  isRevoked(keyId: string): boolean {
-    return this.#revokedKeys.has(keyId);
-  }
-
-  /** Keys that expire no later may have been revoked and forgotten, so all of them are refused (A1). */
-  get refusedThroughMs(): number {
-    return this.#refusedThroughMs;
-  }
-
-  /**
-   * Remembers up to `limit` revoked keys. No clock determines which one is forgotten: it is the one that
-   * expires first (A1).
-   */
-  revoke(keys: readonly { keyId: string; expiresAtMs: number }[], limit: number): void {
-    for (const { keyId, expiresAtMs } of keys)
-      this.#sql.all(
-        "INSERT INTO revoked_key (key_id, expires_at_ms) VALUES (?, ?) ON CONFLICT (key_id) DO NOTHING",
-        keyId,
-        expiresAtMs,
-      );
-    const forgotten = this.#sql.all<{ expires_at_ms: number }>(
-      `DELETE FROM revoked_key WHERE key_id IN (
-         SELECT key_id FROM revoked_key ORDER BY expires_at_ms DESC, key_id LIMIT -1 OFFSET ?
-       ) RETURNING expires_at_ms`,
-      limit,
-    );
-    if (forgotten.length > 0) {
-      const expired = forgotten.map((row) => row.expires_at_ms);
-      this.#refusedThroughMs = Math.max(this.#refusedThroughMs, ...expired);
-      this.setNumber("refused_through_ms", this.#refusedThroughMs);
-    }
-    this.#revokedKeys = this.#readRevokedKeys();
-  }
-
-  #readRevokedKeys(): ReadonlySet<string> {
-    return new Set(
-      this.#sql.all<{ key_id: string }>("SELECT key_id FROM revoked_key").map(({ key_id }) => key_id),
-    );
   }
 
   /** Converts a row to the lease that the API shows. */

@@ -162,7 +162,7 @@ class SmallLog {
 
   erase(name: string): void {
     const { bucket_type: type, canonical } = bucketOf(name);
-    this.sql.transaction(["erase_past_claims"], () => {
+    this.sql.transaction(["clear"], () => {
       this.log.eraseName({ type, canonical }, undefined);
     });
   }
