@@ -961,7 +961,7 @@ export const bugs: Record<string, Bug> = {
   "the directory marks a removed cell again with every message": one(
     "X5",
     ["I33", "I37"],
-    "src/coordinator/capabilities/cells/directory.ts",
+    "src/coordinator/capabilities/removal/directory.ts",
     "if (before.removedAtMs !== null) return ok(before);",
     "",
   ),

@@ -5,12 +5,11 @@ import type { DirectoryPart } from "../../kernel/directory/part.ts";
 import { method, type Handlers } from "../../kernel/method.ts";
 import { changedMeanwhile, ok, refused, type Refusal } from "../../kernel/refusal.ts";
 import { cellRemoved } from "../../kernel/cell-removed.ts";
-import type { CellChange, NewCell, RemovedCell } from "./messages.ts";
+import type { CellChange, NewCell } from "./messages.ts";
 
 export const methods = {
   addCell: method<NewCell, Cell>("peer"),
   changeCell: method<CellChange, Cell>("peer"),
-  removeCell: method<RemovedCell, Cell>("peer"),
 };
 
 /** What carries out the methods, after their checks. */
@@ -77,29 +76,6 @@ export const handlersOf = (part: DirectoryPart): Handlers<typeof methods> => ({
           before: cellState(before),
           after: cellState(after),
         });
-      return ok(after);
-    }),
-  /**
-   * Marks a cell as removed, because its ledger has said so (X5). Idempotent: the first message has an
-   * audit entry, and the time in it stays.
-   */
-  removeCell: (message) =>
-    operate(part, "mark_cell_removed", message, () => {
-      const { cell, removedAtMs, operator } = message;
-      const before = part.store.cell(cell);
-      if (before === undefined) return cellUnknown(cell);
-      if (before.removedAtMs !== null) return ok(before);
-      const updatedAtMs = Math.max(part.ports.clock.now(), before.updatedAtMs + 1);
-      const after: Cell = { ...before, removedAtMs, updatedAtMs };
-      part.store.putCell(after);
-      for (const removed of part.hooks.cellRemoved) removed(cell);
-      part.audit.current.append(operator, {
-        action: "remove_cell",
-        cell,
-        target: cell,
-        before: { removed_at_ms: null },
-        after: { removed_at_ms: removedAtMs },
-      });
       return ok(after);
     }),
 });

@@ -7,7 +7,7 @@ declare module "../../kernel/methods.ts" {
   interface DirectoryCalls extends Calls<typeof methods> {}
 }
 
-const writes = ["add_cell", "change_cell", "mark_cell_removed"] as const;
+const writes = ["add_cell", "change_cell"] as const;
 
 declare module "../../kernel/write-points.ts" {
   interface WritePoints extends Record<(typeof writes)[number], true> {}
@@ -17,7 +17,6 @@ declare module "../../kernel/audit-trail.ts" {
   interface AuditedActions {
     add_cell: true;
     change_cell: true;
-    remove_cell: true;
   }
 }
 

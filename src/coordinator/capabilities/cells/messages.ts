@@ -16,12 +16,6 @@ export interface CellChange extends OperatorCall {
   updatedAtMs: number;
 }
 
-/** Tells that a ledger has removed its cell (X5). The operator is the one who ended the removal. */
-export interface RemovedCell extends OperatorCall {
-  cell: string;
-  removedAtMs: number;
-}
-
 /**
  * Changes the state of a cell, based on the state with this version. If the state has changed since, a
  * message that asks for another state is refused (A2).

@@ -2,6 +2,7 @@ import type { Capability, LedgerHalf, ShardHalf } from "../../kernel/capability.
 import { method, peerMethod, type Calls } from "../../kernel/method.ts";
 import { counting } from "../../kernel/serve.ts";
 import { transfersIn, transfersOn } from "../transfer/index.ts";
+import { directory } from "./directory.ts";
 import { Removal } from "./ledger.ts";
 import type {
   ApproveRemoval,
@@ -99,4 +100,5 @@ export const removal = {
   needs: ["transfer"],
   ledger,
   shard,
+  directory,
 } as const satisfies Capability;

@@ -120,3 +120,9 @@ export interface CellClaimCounts {
   /** Null: no claim follows. */
   next: CellClaimPosition | null;
 }
+
+/** Tells that a ledger has removed its cell (X5). The operator is the one who ended the removal. */
+export interface RemovedCell extends OperatorCall {
+  cell: string;
+  removedAtMs: number;
+}
