@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { MintedKey } from "../../src/coordinator/capabilities/keys/messages.ts";
 import { placementOf } from "../../src/coordinator/kernel/placement.ts";
 import { Cluster } from "../support/cluster.ts";
-import { addCell as add } from "./kernel/directory/add-cell.ts";
+import { addCell as add } from "./capabilities/cells/add-cell.ts";
 
 const ok = (value: unknown): object => ({ ok: true, value });
 const no = (code: string, more: object = {}): object => ({

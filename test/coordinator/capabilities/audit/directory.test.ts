@@ -5,7 +5,7 @@ import type { Operator } from "../../../../src/coordinator/kernel/messages.ts";
 import type { MintedKey } from "../../../../src/coordinator/capabilities/keys/messages.ts";
 import { Cluster } from "../../../support/cluster.ts";
 import { shipped } from "../../../support/types.ts";
-import { addCell } from "../../kernel/directory/add-cell.ts";
+import { addCell } from "../cells/add-cell.ts";
 
 const ada: Operator = { keyId: "ada", requestId: "request-7", reason: "it has moved" };
 

@@ -4,7 +4,7 @@ import { noIdentities } from "../../../../src/coordinator/capabilities/identitie
 import type { Cell } from "../../../../src/coordinator/kernel/directory/messages.ts";
 import { Cluster } from "../../../support/cluster.ts";
 import { shipped } from "../../../support/types.ts";
-import { addCell as add } from "../../kernel/directory/add-cell.ts";
+import { addCell as add } from "./add-cell.ts";
 
 const ok = (value: unknown): object => ({ ok: true, value });
 const no = (code: string, more: object = {}): object => ({

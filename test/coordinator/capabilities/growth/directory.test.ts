@@ -9,7 +9,7 @@ import { no } from "../../../support/calls.ts";
 import { Cluster } from "../../../support/cluster.ts";
 import { LOST, saveDirectory } from "../../../support/go-back.ts";
 import { copiedBy } from "../../../support/growing.ts";
-import { addCell } from "../../kernel/directory/add-cell.ts";
+import { addCell } from "../cells/add-cell.ts";
 
 const valueOf = <T>(reply: Result<T>): T => {
   if (!reply.ok) throw new Error(reply.refusal.detail);

@@ -10,7 +10,7 @@ import { no } from "../../../support/calls.ts";
 import { Cluster } from "../../../support/cluster.ts";
 import { LOST, saveDirectory } from "../../../support/go-back.ts";
 import { operator } from "../../../support/ops.ts";
-import { addCell } from "../../kernel/directory/add-cell.ts";
+import { addCell } from "../cells/add-cell.ts";
 
 const STALE = no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" });
 

@@ -4,7 +4,7 @@ import type { Snapshot } from "../../../../src/coordinator/kernel/directory/mess
 import type { MintedKey } from "../../../../src/coordinator/capabilities/keys/messages.ts";
 import type { HistoryPoint } from "../../../../src/coordinator/kernel/messages.ts";
 import { Cluster } from "../../../support/cluster.ts";
-import { addCell as add } from "../../kernel/directory/add-cell.ts";
+import { addCell as add } from "../cells/add-cell.ts";
 import { LOST, saveDirectory } from "../../../support/go-back.ts";
 import { operator } from "../../../support/ops.ts";
 

@@ -6,7 +6,7 @@ import type { MintedKey } from "../../../../src/coordinator/capabilities/keys/me
 import type { Limits } from "../../../../src/common/limits.ts";
 import type { Operator } from "../../../../src/coordinator/kernel/messages.ts";
 import { Cluster } from "../../../support/cluster.ts";
-import { addCell } from "../../kernel/directory/add-cell.ts";
+import { addCell } from "../cells/add-cell.ts";
 
 const ada: Operator = { keyId: "ada", requestId: "request-7", reason: "its hardware is lost" };
 

@@ -21,7 +21,7 @@ import { Cluster } from "../../../support/cluster.ts";
 import { LOST, saveDirectory } from "../../../support/go-back.ts";
 import { operator } from "../../../support/ops.ts";
 import { shipped } from "../../../support/types.ts";
-import { addCell } from "../../kernel/directory/add-cell.ts";
+import { addCell } from "../cells/add-cell.ts";
 
 const CHANGED = no("UNAVAILABLE", { reason: "TYPES_CHANGED", retryAfterMs: 1_000 });
 const STALE = no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" });
