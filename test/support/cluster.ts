@@ -1,6 +1,8 @@
 import { HOLDS } from "./holds.ts";
 import { DatabaseSync } from "node:sqlite";
+import type { DirectoryHalf } from "../../src/coordinator/kernel/capability.ts";
 import { Directory } from "../../src/coordinator/kernel/directory/directory.ts";
+import type { DirectoryPart } from "../../src/coordinator/kernel/directory/part.ts";
 import * as kinds from "../../src/coordinator/capabilities/index.ts";
 import type { Peers } from "../../src/coordinator/kernel/methods.ts";
 import { Ledger } from "../../src/coordinator/kernel/ledger/ledger.ts";
@@ -88,6 +90,7 @@ export class Cluster {
   /** The number of next alarm reads that fail. */
   failAlarms = 0;
   fate: (call: Call) => Fate = () => "deliver";
+  #directoryPart!: DirectoryPart;
   readonly #ledgers = new Map<string, Node<Ledger>>();
   readonly #shards = new Map<number, Node<Shard>>();
 
@@ -95,9 +98,16 @@ export class Cluster {
     // Decisions are sent at once, so that a test can count messages without letting time pass.
     this.limits = { ...defaultLimits, decisionWaitMs: 0, ...limits };
     this.envelope = { ...STAMP, placement: placementOf(shards), operator };
+    const half: DirectoryHalf = {
+      methods: {},
+      make: (part) => {
+        this.#directoryPart = part;
+        return { handlers: {} };
+      },
+    };
     this.directory = new Node(
       "directory",
-      (node) => new Directory(this.#ports(node), this.limits, kinds.directory.halves),
+      (node) => new Directory(this.#ports(node), this.limits, { ...kinds.directory.halves, cluster: half }),
     );
   }
 
@@ -107,15 +117,7 @@ export class Cluster {
     limits = {},
   }: { cells?: string[]; shards?: number; limits?: Partial<Limits> } = {}): Promise<Cluster> {
     const cluster = new Cluster(shards, limits);
-    for (const cell of cells) {
-      await cluster.directory.object.addCell({
-        ...cluster.envelope,
-        cell,
-        name: `cell-${cell}`,
-        address: `https://cell-${cell}.example`,
-        locationHint: null,
-      });
-    }
+    if (cells.length > 0) await cluster.#register(cells);
     return cluster;
   }
 
@@ -201,6 +203,19 @@ export class Cluster {
 
   transactions(): number {
     return this.nodes.reduce((sum, { sql }) => sum + sql.counts.transactions, 0);
+  }
+
+  /** Registers cells as their first operator does, without the capability for it. */
+  async #register(cells: readonly string[]): Promise<void> {
+    const { commits, store, tables } = this.#directoryPart;
+    const now = this.clock.now();
+    const common = { locationHint: null, createdAtMs: now, updatedAtMs: now, removedAtMs: null };
+    await commits.submit("confirm_placement", () => {
+      store.setPlacement(this.envelope.placement);
+      tables.raise(tables.stamp.speaks);
+      for (const cell of cells)
+        store.putCell({ ...common, cell, name: `cell-${cell}`, address: `https://cell-${cell}.example` });
+    });
   }
 
   #ports<T>(node: Node<T>): Ports {

@@ -1,5 +1,6 @@
 /** Tests of what the directory remembers of its operators' changes. */
 import { expect, test } from "vitest";
+import type { Limits } from "../../../../src/common/limits.ts";
 import type { AuditEntry } from "../../../../src/coordinator/capabilities/audit/audit.ts";
 import type { Operator } from "../../../../src/coordinator/kernel/messages.ts";
 import type { MintedKey } from "../../../../src/coordinator/capabilities/keys/messages.ts";
@@ -23,6 +24,13 @@ function keyOf(c: Cluster, keyId: string, more: Partial<MintedKey> = {}): Minted
     revokedAtMs: null,
     ...more,
   };
+}
+
+/** An operator has registered a cell, which has an entry. */
+async function start(limits: Partial<Limits> = {}): Promise<Cluster> {
+  const c = await Cluster.start({ cells: [], limits });
+  await addCell(c, "1");
+  return c;
 }
 
 const record = (c: Cluster, key: MintedKey) =>
@@ -71,7 +79,7 @@ const declare = (c: Cluster, position: number, names: readonly string[]) =>
   );
 
 test("[O1] a change has one entry: who, when, why, what it was and what it is", async () => {
-  const c = await Cluster.start({ cells: ["1"] });
+  const c = await start();
   const version = await versionOf(c);
   c.clock.jump(1_000);
   await change(c, version, { name: "moved" });
@@ -87,13 +95,13 @@ test("[O1] a change has one entry: who, when, why, what it was and what it is", 
     action: "change_cell",
     cell: "1",
     target: "1",
-    before: JSON.stringify({ name: "cell-1", address: "https://cell-1.example", location_hint: null }),
-    after: JSON.stringify({ name: "moved", address: "https://cell-1.example", location_hint: null }),
+    before: JSON.stringify({ name: "cell-1", address: "https://cell-1.example", location_hint: "weur" }),
+    after: JSON.stringify({ name: "moved", address: "https://cell-1.example", location_hint: "weur" }),
   });
 });
 
 test("[O1] keys have entries when they are made and revoked, without anything secret", async () => {
-  const c = await Cluster.start({ cells: ["1"] });
+  const c = await start();
   const key = keyOf(c, "k1");
   await record(c, key);
   await revoke(c, key);
@@ -123,7 +131,7 @@ test("[O1] keys have entries when they are made and revoked, without anything se
 });
 
 test("[O1] the entry of a set of types names what changed, up to 20 of them", async () => {
-  const c = await Cluster.start({ cells: ["1"] });
+  const c = await start();
   const names = Array.from({ length: 30 }, (_, n) => `T${n}`);
   expect(await declare(c, 0, names)).toMatchObject({ ok: true });
   const entry = (await entriesOf(c)).at(-1);
@@ -136,7 +144,7 @@ test("[O1] the entry of a set of types names what changed, up to 20 of them", as
 });
 
 test("[O1] a call that changes nothing or is refused has no entry", async () => {
-  const c = await Cluster.start({ cells: ["1"] });
+  const c = await start();
   const version = await versionOf(c);
   await declare(c, 0, ["NEW"]);
   const key = keyOf(c, "k1");
@@ -157,7 +165,7 @@ test("[O1] a call that changes nothing or is refused has no entry", async () => 
 test.each(["INSERT ON audit", "UPDATE ON cell"])(
   "[O1] if the disk fails at the %s, neither the change nor its entry is made",
   async (write) => {
-    const c = await Cluster.start({ cells: ["1"] });
+    const c = await start();
     const version = await versionOf(c);
     const { database } = c.directory;
     database.exec(`CREATE TRIGGER fails BEFORE ${write} BEGIN SELECT RAISE(ABORT, 'the disk fails'); END`);
@@ -191,7 +199,7 @@ test("[O2] entries come oldest first, in pages, and are dropped only when they w
 });
 
 test("[O3] without room for its entry, a change is refused, and calls of cells are not", async () => {
-  const c = await Cluster.start({ cells: ["1"], limits: { auditEntries: 2 } });
+  const c = await start({ auditEntries: 2 });
   const version = await versionOf(c);
   const key = keyOf(c, "k1");
   await record(c, key);
