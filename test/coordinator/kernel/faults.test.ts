@@ -687,29 +687,6 @@ test("[M6] fenced begins count toward the limit until their work has ended", asy
   expect(await c.clock.runUntil(begin(c, "1", c.uuid(), ["more"]))).toEqual(ok({ created: true }));
 });
 
-test("[A1] [C6] after a freeze or revocation during a begin, nothing is granted", async () => {
-  for (const change of ["freeze", "revoke"] as const) {
-    const c = await Cluster.start({ shards: 1 });
-    await c.clock.runUntil(begin(c, "1", c.uuid(), ["warm-up"]));
-    c.fate = (call) => (isPrepare(call) ? "slow" : "deliver");
-    const running = begin(c, "1", c.uuid(), ["ada"]);
-    await c.clock.pass(10);
-    const ledger = c.ledger("1").object;
-    await c.clock.runUntil<unknown>(
-      change === "freeze"
-        ? ledger.setState({ ...c.envelope, state: "FROZEN", stateVersion: 0 })
-        : ledger.revoke({ ...c.envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER }),
-    );
-    const ended = await c.clock.runUntil(running);
-    expect(ended).toEqual(
-      change === "freeze"
-        ? no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" })
-        : no("UNAUTHENTICATED", { reason: "KEY_REVOKED" }),
-    );
-    expect(c.holds().map(({ canonical }) => canonical)).toEqual(["warm-up"]);
-  }
-});
-
 test("[N1] begins that meet the holds of a dead ledger do not delay others", async () => {
   const c = await Cluster.start();
   const held = Array.from({ length: 60 }, (_, n) => nameOn(c, 0, n));
@@ -750,26 +727,4 @@ test("[M3] a flush that hangs does not make the alarm ring all the time", async 
   expect(rings).toBeLessThan(20);
   release();
   await c.clock.runUntil(decided);
-});
-
-test("[B2] [A1] a caller that joins a begin is not told of the first caller's revoked key", async () => {
-  const c = await Cluster.start({ shards: 1 });
-  await c.clock.runUntil(begin(c, "1", c.uuid(), ["warm-up"]));
-  c.fate = (call) => (isPrepare(call) ? "slow" : "deliver");
-  const lease = c.uuid();
-  const first = begin(c, "1", lease, ["ada"]);
-  await c.clock.pass(10);
-  const again = () =>
-    c.ledger("1").object.begin(
-      beginRequest(c.envelope, lease, ["ada"], {
-        caller: { role: "cell", keyId: "k2", expiresAtMs: Number.MAX_SAFE_INTEGER },
-      }),
-    );
-  const second = again();
-  await c.clock.runUntil(
-    c.ledger("1").object.revoke({ ...c.envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER }),
-  );
-  expect(await c.clock.runUntil(first)).toEqual(no("UNAUTHENTICATED", { reason: "KEY_REVOKED" }));
-  expect(await c.clock.runUntil(second)).toEqual(no("UNAVAILABLE", { retryAfterMs: 1_000 }));
-  expect(await c.clock.runUntil(again())).toEqual(ok({ created: true }));
 });

@@ -1,6 +1,6 @@
 /** Tests of the keys that a ledger knows to be revoked (A1). */
 import { expect, test } from "vitest";
-import { no, ok } from "../../../support/calls.ts";
+import { isPrepare, no, ok } from "../../../support/calls.ts";
 import type { Limits } from "../../../../src/common/limits.ts";
 import type { BeginRequest } from "../../../../src/coordinator/kernel/messages.ts";
 import { Cluster } from "../../../support/cluster.ts";
@@ -80,4 +80,26 @@ test("[A1] a begin with a key that expires too early is neither started nor gran
   expect(await begin(c, c.uuid(), ["bob"], { caller })).toEqual(
     no("UNAUTHENTICATED", { reason: "KEY_EXPIRED" }),
   );
+});
+
+test("[B2] [A1] a caller that joins a begin is not told of the first caller's revoked key", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  await begin(c, c.uuid(), ["warm-up"]);
+  c.fate = (call) => (isPrepare(call) ? "slow" : "deliver");
+  const lease = c.uuid();
+  const first = begin(c, lease, ["ada"]);
+  await c.clock.pass(10);
+  const again = () =>
+    c.ledger("1").object.begin(
+      beginRequest(c.envelope, lease, ["ada"], {
+        caller: { role: "cell", keyId: "k2", expiresAtMs: Number.MAX_SAFE_INTEGER },
+      }),
+    );
+  const second = again();
+  await c.clock.runUntil(
+    c.ledger("1").object.revoke({ ...c.envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER }),
+  );
+  expect(await c.clock.runUntil(first)).toEqual(no("UNAUTHENTICATED", { reason: "KEY_REVOKED" }));
+  expect(await c.clock.runUntil(second)).toEqual(no("UNAVAILABLE", { retryAfterMs: 1_000 }));
+  expect(await c.clock.runUntil(again())).toEqual(ok({ created: true }));
 });

@@ -97,16 +97,6 @@ test("[C7] a fenced begin is refused as rolled back, and asks no shard again", a
   await c.clock.runUntil(blocker);
 });
 
-test("[C6] a begin of a frozen cell asks no shard", async () => {
-  const { c, free } = await withTaken();
-  await c.clock.runUntil(c.ledger("1").object.setState({ ...c.envelope, state: "FROZEN", stateVersion: 0 }));
-  const sent = c.messages("exchange").length;
-  expect(await c.clock.runUntil(begin(c, "1", c.uuid(), [free]))).toEqual(
-    no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" }),
-  );
-  expect(c.messages("exchange")).toHaveLength(sent);
-});
-
 test("[M2] [B9] a hold whose ledger cannot be asked is a temporary conflict, without a retry", async () => {
   const c = await Cluster.start({ shards: 1 });
   await c.clock.runUntil(begin(c, "2", c.uuid(), ["ada"]));

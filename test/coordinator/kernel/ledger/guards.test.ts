@@ -92,36 +92,6 @@ test("[C7] [M6] the fence of a running begin does not count toward the limit of 
   );
 });
 
-test("[C6] [B2] an unfrozen cell begins again; replays were answered all the time", async () => {
-  const c = await start();
-  const { object } = c.ledger("1");
-  const lease = c.uuid();
-  await begin(c, lease, ["ada"]);
-  await c.clock.runUntil(object.setState({ ...c.envelope, state: "FROZEN", stateVersion: 0 }));
-  expect(await status(c)).toMatchObject({ state: "FROZEN" });
-  expect(await begin(c, lease, ["ada"])).toEqual(ok({ created: false }));
-  expect(await begin(c, c.uuid(), ["bob"])).toEqual(no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" }));
-  await c.clock.runUntil(object.setState({ ...c.envelope, state: "ACTIVE", stateVersion: 1 }));
-  expect(await begin(c, c.uuid(), ["bob"])).toEqual(ok({ created: true }));
-});
-
-test("the time of the cell's state grows with every change, even if the clock was set back", async () => {
-  const c = await start();
-  const { object } = c.ledger("1");
-  expect(await status(c)).toMatchObject({ stateSetAtMs: 0 });
-  const times: number[] = [];
-  for (const [stateVersion, state] of (["FROZEN", "ACTIVE", "ACTIVE"] as const).entries()) {
-    await c.clock.runUntil(object.setState({ ...c.envelope, state, stateVersion }));
-    times.push((await status(c)).stateSetAtMs);
-    c.clock.jump(-60_000);
-  }
-  const [first = 0] = times;
-  expect(first).toBeGreaterThan(1_700_000_000_000);
-  expect(times).toEqual([first, first + 1, first + 2]);
-  c.ledger("1").restart();
-  expect(await status(c)).toMatchObject({ stateSetAtMs: first + 2 });
-});
-
 test("a lease is shown with its age, outcome and reason, and its ops only while granted", async () => {
   const c = await start();
   const lease = c.uuid();

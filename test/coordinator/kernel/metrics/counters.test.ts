@@ -49,10 +49,9 @@ describe("a ledger counts", () => {
     await begun(c, "2", ["taken"]);
     await begun(c, "2", ["leased", "taken"]);
     await begun(c, "2", ["leased"]);
-    await c.clock.runUntil(
-      c.ledger("2").object.setState({ ...c.envelope, state: "FROZEN", stateVersion: 0 }),
-    );
-    await begun(c, "2", ["free"]);
+    const fenced = c.uuid();
+    await decided(c, "2", fenced, "ROLLED_BACK");
+    await begun(c, "2", ["free"], fenced);
     expect((await ledgerMetrics(c, "1")).begins).toEqual([
       { result: "granted", reason: "", count: 3 },
       { result: "repeated", reason: "", count: 1 },
@@ -61,9 +60,9 @@ describe("a ledger counts", () => {
     expect(other.begins).toEqual([
       { result: "conflict", reason: "taken", count: 2 },
       { result: "conflict", reason: "leased", count: 1 },
-      { result: "refused", reason: "CELL_FROZEN", count: 1 },
+      { result: "refused", reason: "LEASE_ROLLED_BACK", count: 1 },
     ]);
-    expect(other.cellState).toBe("FROZEN");
+    expect(other.cellState).toBe("ACTIVE");
   });
 
   test("a begin whose shard cannot be reached as failed", async () => {
