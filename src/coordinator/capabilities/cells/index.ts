@@ -35,5 +35,8 @@ const directory: DirectoryHalf<typeof methods> = {
   }),
 };
 
-/** Operators register cells, and change them (A2). */
-export const cells = { name: "cells", isRequired: true, ledger, directory } as const satisfies Capability;
+/**
+ * Operators register cells, and change them (A2). The rows stay with the kernel, because a ledger starts only
+ * for a cell that is registered (P1).
+ */
+export const cells = { name: "cells", ledger, directory } as const satisfies Capability;

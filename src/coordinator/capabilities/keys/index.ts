@@ -79,5 +79,8 @@ const directory: DirectoryHalf<typeof methods> = {
   },
 };
 
-/** Operators mint keys, and revoke them (A1). */
-export const keys = { name: "keys", isRequired: true, ledger, directory } as const satisfies Capability;
+/**
+ * Operators mint keys, and revoke them (A1). The kernel keeps the ids of revoked keys, because it checks the
+ * key of each call.
+ */
+export const keys = { name: "keys", ledger, directory } as const satisfies Capability;
