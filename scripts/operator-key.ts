@@ -4,9 +4,8 @@
  * /v1/admin/keys.
  */
 import { v7 as newUuid } from "uuid";
-import { Hmac } from "../src/coordinator/auth/hmac.ts";
+import { Hmac, secretsOf } from "../src/coordinator/auth/secrets.ts";
 import { makeKey } from "../src/coordinator/auth/key.ts";
-import { secretsOf } from "../src/coordinator/auth/secrets.ts";
 import { limitTable } from "../src/common/limits.ts";
 import { escapeControls } from "../src/common/text/escape.ts";
 

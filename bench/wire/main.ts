@@ -11,7 +11,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { startCoordinator } from "../../src/hosts/workerd/coordinator.ts";
 import { freePort } from "../../src/hosts/workerd/free-port.ts";
 import { BeginUpdateRequestSchema } from "../../src/coordinator/wire/protobuf.ts";
-import { bytesOfSourceId } from "../../src/coordinator/wire/source-id.ts";
+import { bytesOfSourceId } from "../../src/coordinator/wire/names.ts";
 import { closedLoop } from "../client/closed-loop.ts";
 import { startBridge, type Bridge } from "./bridge.ts";
 import { medianOf, numberOf, parsed, runProgram } from "../program.ts";

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { ConsoleSessions } from "../../src/coordinator/auth/console-sessions.ts";
-import { Hmac } from "../../src/coordinator/auth/hmac.ts";
+import { Hmac } from "../../src/coordinator/auth/secrets.ts";
 import { makeKey } from "../../src/coordinator/auth/key.ts";
 import { madeKeyId } from "../../src/coordinator/auth/made-key-id.ts";
 import type { Principal } from "../../src/coordinator/auth/principal.ts";

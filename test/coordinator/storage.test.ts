@@ -27,7 +27,7 @@ import { Host } from "../../src/hosts/node/host.ts";
 import { MemoryStore } from "../../src/hosts/node/object-store.ts";
 import type { Call } from "../../src/coordinator/objects/interceptor.ts";
 import { Witness } from "../../src/coordinator/capabilities/loss/edge/witness.ts";
-import { SignInLimit } from "../../src/coordinator/console/sign-in-limit.ts";
+import { SignInLimit } from "../../src/coordinator/console/sign-in.ts";
 import * as projection from "../../src/coordinator/d1/schema.ts";
 import { defaultRuntime } from "../../src/coordinator/runtime.ts";
 import { TestClock } from "../../src/users/testing/clock.ts";
@@ -287,7 +287,7 @@ const ended = at(
   "[M6] nothing is left of calls, timers and alarms that have ended",
 );
 const issuerKeys = at(
-  "test/coordinator/auth/tokens/issuer-keys.test.ts",
+  "test/coordinator/auth/tokens/remote-keys.test.ts",
   "[M6] only the URLs of the current identities are kept",
 );
 const stopping = at(
@@ -355,7 +355,7 @@ const proofs: Record<string, Proof> = {
     "[Z4] [M6] steps at the same time share one step",
   ),
   "Timers.#windows": at(
-    "test/coordinator/objects/timers.test.ts",
+    "test/coordinator/objects/ports.test.ts",
     "no timer is cleared, and none is set when nothing waits any more",
   ),
   "Semaphore.#waiting": async () => {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { v4 as newUuid } from "uuid";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { Hmac } from "../../src/coordinator/auth/hmac.ts";
+import { Hmac } from "../../src/coordinator/auth/secrets.ts";
 import { makeKey } from "../../src/coordinator/auth/key.ts";
 import {
   openProgram,

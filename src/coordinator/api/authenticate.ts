@@ -1,5 +1,5 @@
 import type { Principal } from "../auth/principal.ts";
-import { isWebToken } from "../auth/tokens/is-web-token.ts";
+import { isWebToken } from "../auth/tokens/forms.ts";
 import { bearerOf, keyMissing } from "../auth/verifier.ts";
 import { ok, refused, type Result } from "../kernel/refusal.ts";
 import type { WaitUntil } from "../runtime.ts";

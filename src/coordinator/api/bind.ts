@@ -1,5 +1,4 @@
-import { isAllowed } from "../auth/policy.ts";
-import type { Principal } from "../auth/principal.ts";
+import { isAllowed, type Principal } from "../auth/principal.ts";
 import { HISTORY_HEADER } from "../capabilities/loss/history.ts";
 import type { HistoryPoint } from "../kernel/messages.ts";
 import { ok, refused, type Result } from "../kernel/refusal.ts";

@@ -1,5 +1,4 @@
-import { isAllowed } from "../auth/policy.ts";
-import type { Principal } from "../auth/principal.ts";
+import { isAllowed, type Principal } from "../auth/principal.ts";
 import { ok, refused, type Result } from "../kernel/refusal.ts";
 import type { WaitUntil } from "../runtime.ts";
 import { accessRefusal, formatRefusal, notAllowed } from "./access-refusal.ts";

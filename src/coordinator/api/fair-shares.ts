@@ -1,7 +1,7 @@
 import type { Principal } from "../auth/principal.ts";
 import { ok, refused, type Result } from "../kernel/refusal.ts";
 import type { WaitUntil, WallClock } from "../runtime.ts";
-import { AgeClock, type Moment } from "../isolate/age.ts";
+import { AgeClock, type Moment } from "../isolate/recent-answer.ts";
 
 /**
  * What a request without a body counts, in bytes. It takes half a millisecond, in a dozen steps, and each

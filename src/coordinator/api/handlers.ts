@@ -4,7 +4,7 @@ import type { Handlers } from "./handler.ts";
 import { leaseHandlers } from "./handlers/leases.ts";
 import { limitNames, limitTable, limitVariable, apiLimitName } from "../../common/limits.ts";
 import { ok } from "../kernel/refusal.ts";
-import { listFailedCopies } from "../cron/failed-copies.ts";
+import { listFailedCopies } from "../cron/health.ts";
 import { listStale, type StalePosition } from "../capabilities/stale/edge/stale.ts";
 import type { serviceRoutes } from "./contract/service-routes.ts";
 import { sendDocument } from "./encoded-once.ts";

@@ -1,6 +1,5 @@
 import { decodeBase64Url, decodeUtf8, encodeBase64Url } from "../auth/base64url.ts";
-import { Hmac } from "../auth/hmac.ts";
-import type { Secrets } from "../auth/secrets.ts";
+import { Hmac, type Secrets } from "../auth/secrets.ts";
 import { ok, refused, type Result } from "../kernel/refusal.ts";
 
 /** The call for which a token is valid: route, parameters, filters and principal. */

@@ -2,12 +2,10 @@ import { v4 as newUuid } from "uuid";
 import type { Principal } from "../auth/principal.ts";
 import type { ErrorCode, Reason } from "../kernel/refusal.ts";
 import type { logEvent } from "../log.ts";
-import { parseTraceparent, type TraceContext } from "../tracing/trace-context.ts";
-import { Tracer, type Work } from "../tracing/tracer.ts";
+import { parseTraceparent, type TraceContext, Tracer, type Work, Sampler } from "../tracing/tracer.ts";
 import type { Limits } from "../../common/limits.ts";
 import type { WaitUntil, WallClock } from "../runtime.ts";
 import { SpanExporter } from "../tracing/exporter.ts";
-import { Sampler } from "../tracing/sampler.ts";
 import type { TracingSettings } from "../tracing/settings.ts";
 
 /** The facts about a request for its log line and its answer's headers. */

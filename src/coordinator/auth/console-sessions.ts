@@ -1,7 +1,6 @@
 import { decodeBase64Url, decodeUtf8, encodeBase64Url } from "./base64url.ts";
-import { Hmac } from "./hmac.ts";
+import { Hmac, type Secrets } from "./secrets.ts";
 import type { Principal } from "./principal.ts";
-import type { Secrets } from "./secrets.ts";
 
 /** A session ends this long after the sign-in, whether it was used or not. */
 export const SESSION_S = 1_800;

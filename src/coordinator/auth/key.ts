@@ -1,6 +1,6 @@
 import type { Role } from "../kernel/role.ts";
 import { decodeBase64Url, decodeUtf8, encodeBase64Url } from "./base64url.ts";
-import type { Hmac } from "./hmac.ts";
+import type { Hmac } from "./secrets.ts";
 import { isCellId } from "./principal.ts";
 
 /** The signed content of a key. Times are seconds since 1970. */

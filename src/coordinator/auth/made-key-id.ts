@@ -11,3 +11,7 @@ export function madeKeyId(content: Uint8Array): string {
   bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
   return stringify(bytes);
 }
+
+/** The id by which all tokens of a subject are logged and revoked. */
+export const tokenIdOf = (issuer: string, subject: string): string =>
+  madeKeyId(new TextEncoder().encode(JSON.stringify(["token", issuer, subject])));

@@ -35,3 +35,46 @@ export function secretsOf(variables: SecretVariables): Result<Secrets> {
 const tooShort = (variable: string): string =>
   `${variable} must have at least ${MIN_SECRET_LENGTH} characters; until then, keys can be neither made ` +
   "nor verified";
+
+/**
+ * Derived from the function that makes it, because the global type `CryptoKey` differs between workerd and
+ * Node.
+ */
+type Key = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
+
+const utf8 = new TextEncoder();
+const HMAC = { name: "HMAC", hash: "SHA-256" };
+
+/**
+ * Signs and verifies with one secret. It keeps the imported key, because importing costs more than signing.
+ */
+export class Hmac {
+  readonly #key: Promise<Key>;
+
+  /**
+   * `purpose` derives a key of its own, so that a signature made for one use is not valid for another. Empty:
+   * signs with the secret itself.
+   */
+  constructor(secret: string | Uint8Array, purpose = "") {
+    this.#key = importKey(secret, purpose);
+  }
+
+  async sign(text: string): Promise<Uint8Array> {
+    return new Uint8Array(await crypto.subtle.sign(HMAC, await this.#key, utf8.encode(text)));
+  }
+
+  /** Compares in constant time, because `crypto.subtle.verify` does. */
+  async verify(text: string, signature: Uint8Array<ArrayBuffer>): Promise<boolean> {
+    return crypto.subtle.verify(HMAC, await this.#key, signature, utf8.encode(text));
+  }
+}
+
+async function importKey(secret: string | Uint8Array, purpose: string): Promise<Key> {
+  const key = await importRaw(Uint8Array.from(typeof secret === "string" ? utf8.encode(secret) : secret));
+  return purpose === ""
+    ? key
+    : importRaw(new Uint8Array(await crypto.subtle.sign(HMAC, key, utf8.encode(purpose))));
+}
+
+const importRaw = (bytes: Uint8Array<ArrayBuffer>): Promise<Key> =>
+  crypto.subtle.importKey("raw", bytes, HMAC, false, ["sign", "verify"]);

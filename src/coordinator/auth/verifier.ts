@@ -1,9 +1,8 @@
 import type { Limits } from "../../common/limits.ts";
 import { ok, refused, type Refusal, type Result } from "../kernel/refusal.ts";
-import { Hmac } from "./hmac.ts";
+import { Hmac, type Secrets } from "./secrets.ts";
 import { makeKey, parseKey, type KeyPayload, type ParsedKey } from "./key.ts";
 import type { Principal } from "./principal.ts";
-import type { Secrets } from "./secrets.ts";
 
 /** The largest expected difference between the clock that made a key and this isolate's clock. */
 export const CLOCK_ERROR_S = 300;

@@ -1,5 +1,4 @@
-import { Hmac } from "./hmac.ts";
-import type { Secrets } from "./secrets.ts";
+import { Hmac, type Secrets } from "./secrets.ts";
 
 // Signatures of webhooks, as standardwebhooks.com describes them.
 

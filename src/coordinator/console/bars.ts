@@ -1,5 +1,4 @@
-import { countText } from "./amounts.ts";
-import { html, type Markup, type Part } from "./markup.ts";
+import { countText, html, type Markup, type Part } from "./markup.ts";
 
 /** The width of a bar, in units of its own. */
 const BAR_WIDTH = 100;

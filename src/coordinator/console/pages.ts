@@ -5,21 +5,21 @@ import { healthPage, settingsPage } from "./pages/deployment.ts";
 import { identitiesPage } from "./pages/identities.ts";
 import { keysPage, mintKey, revokeKey, revokePage } from "./pages/keys.ts";
 import { decideLease, leasePage, leasesPage } from "./pages/leases.ts";
-import { namePage } from "./pages/name.ts";
+import { namePage, searchPage } from "./pages/search.ts";
 import { overviewPage } from "./pages/overview.ts";
-import { searchPage } from "./pages/search.ts";
 import { shardsPage } from "./pages/shards.ts";
 import { abortTransfer, transferPage, transfersPage } from "./pages/transfers.ts";
 import { verificationPage } from "./pages/verification.ts";
-import { webhookPage, webhooksPage } from "./pages/webhooks.ts";
 import {
+  webhookPage,
+  webhooksPage,
   addWebhook,
   changePage,
   changeWebhook,
   removePage,
   removeWebhook,
   testWebhook,
-} from "./pages/webhook-forms.ts";
+} from "./pages/webhooks.ts";
 import type { Outcome, View } from "./view.ts";
 
 type Make = (view: View) => Promise<Outcome> | Outcome;

@@ -16,14 +16,18 @@ import type { HttpAnswer, Incoming, RequestContext } from "../api/incoming.ts";
 import { sentence } from "../api/problem.ts";
 import type { Trace } from "../api/trace.ts";
 import { InternalApi, type Serve } from "../api/internal-api.ts";
-import { endedCookie, sessionCookie, sessionTextOf } from "./cookie.ts";
-import { documentOf, type Page } from "./layout.ts";
+import {
+  endedCookie,
+  sessionCookie,
+  sessionTextOf,
+  isOwnOrigin,
+  isPlain,
+  signInPage,
+  SignInLimit,
+} from "./sign-in.ts";
+import { documentOf, type Page, styleBytes, stylePath } from "./layout.ts";
 import { html } from "./markup.ts";
-import { isOwnOrigin, isPlain } from "./origin.ts";
 import { pageAt } from "./pages.ts";
-import { signInPage } from "./pages/sign-in.ts";
-import { SignInLimit } from "./sign-in-limit.ts";
-import { styleBytes, stylePath } from "./style.ts";
 import type { Outcome } from "./view.ts";
 
 /** The largest form, sign-in included. */

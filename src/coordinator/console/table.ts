@@ -1,5 +1,4 @@
-import { countText } from "./amounts.ts";
-import { html, type Markup, type Part } from "./markup.ts";
+import { countText, html, type Markup, type Part } from "./markup.ts";
 
 interface Column<T> {
   title: string;

@@ -1,8 +1,7 @@
 import type { ConsoleSession } from "../auth/console-sessions.ts";
 import type { AnswerOf, InternalApi, Problem, Answer } from "../api/internal-api.ts";
 import { problemNote, type Page } from "./layout.ts";
-import { fieldValue, html, type Markup, type Part } from "./markup.ts";
-import { countText, sizeText } from "./amounts.ts";
+import { fieldValue, html, type Markup, type Part, countText, sizeText } from "./markup.ts";
 import { durationText } from "../../common/text/duration.ts";
 
 /** What a page is made from. */
@@ -124,3 +123,14 @@ export const reasonField = (value = ""): Markup =>
     >Reason <small>The audit keeps it.</small
     ><input id="reason" name="reason" required maxlength="500" value="${fieldValue(value)}"
   /></label>`;
+
+/** The samples of the metrics, by name and labels as they are written. */
+export type Samples = ReadonlyMap<string, number>;
+
+/** Reads the samples of the metrics that the pages show: those with at most two labels. */
+export function samplesIn(text: string): Samples {
+  const lines = text.matchAll(
+    /^([a-z_]+(?:\{[a-z]+="[\w .+-]*"(?:,[a-z]+="[\w .+-]*")?\})?) (-?[\d.e+-]+)$/gm,
+  );
+  return new Map([...lines].map(([, name = "", value]) => [name, Number(value)]));
+}

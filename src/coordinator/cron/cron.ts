@@ -6,17 +6,14 @@ import type { HistoryPoint, ShardWork } from "../kernel/messages.ts";
 import type { KnownLease } from "../capabilities/projection/messages.ts";
 import { ok, type Result } from "../kernel/refusal.ts";
 import { configOf, type Env } from "../env.ts";
-import { KnownFormat } from "../isolate/known-format.ts";
-import { KnownPlacement } from "../isolate/known-placement.ts";
+import { KnownFormat, KnownPlacement } from "../isolate/known-placement.ts";
 import { objectsOf } from "../objects/objects.ts";
 import { Witness } from "../capabilities/loss/edge/witness.ts";
 import { defaultRuntime } from "../runtime.ts";
-import { Database } from "../d1/database.ts";
+import { Database, causeOf, inStatements, jsonArray, type JsonRow } from "../d1/database.ts";
 import { copyAudits, pruneAudit } from "../capabilities/audit/edge/cron.ts";
 import { pruneCredentialUses } from "../capabilities/keys/edge/credential-uses.ts";
-import { causeOf } from "../d1/failure.ts";
 import { continueGrowth, type CronDriver } from "../capabilities/growth/edge/cron.ts";
-import { inStatements, jsonArray, type JsonRow } from "../d1/json-rows.ts";
 import { DirectoryWatch } from "../capabilities/loss/edge/directory-watch.ts";
 import {
   mirrorCells,

@@ -1,8 +1,9 @@
-import { desc, isNotNull, sql } from "drizzle-orm";
+import { desc, isNotNull, sql, and, asc, gt } from "drizzle-orm";
 import type { Env } from "../env.ts";
 import { Database } from "../d1/database.ts";
 import { missingMigrations } from "../d1/migrations.ts";
 import { cells, cronRuns } from "../d1/schema.ts";
+import { ok, type Result } from "../kernel/refusal.ts";
 
 /** Short, because a health check has to answer before its caller's timeout. */
 const TIMEOUT_MS = 1_000;
@@ -54,4 +55,42 @@ export async function projectionHealth(env: Env, maxSuspects: number): Promise<P
   return suspects.ok
     ? { ...answered, cron, suspects: suspects.value.map(({ cell }) => cell) }
     : { ...failed, cron };
+}
+
+/** A cell whose leases the cron could not copy when it last visited the cell. */
+interface FailedCopy {
+  cell: string;
+  error: string;
+  lastPulledAtMs: number | null;
+}
+
+interface FailedCopyPage {
+  copies: FailedCopy[];
+  /** The cell after which the next page begins. Undefined: this is the last page. */
+  next: string | undefined;
+}
+
+/** Short, because a person waits for this answer. */
+const DATABASE_MS = 3_000;
+
+export async function listFailedCopies(
+  env: Env,
+  limit: number,
+  after: string | undefined,
+): Promise<Result<FailedCopyPage>> {
+  const rows = await new Database(env, { timeoutMs: DATABASE_MS }).run("read failed copies", (orm) =>
+    orm
+      .select({
+        cell: cells.cellId,
+        error: cells.lastError,
+        lastPulledAtMs: cells.lastPulledAtMs,
+      })
+      .from(cells)
+      .where(and(isNotNull(cells.lastError), after === undefined ? undefined : gt(cells.cellId, after)))
+      .orderBy(asc(cells.cellId))
+      .limit(limit + 1),
+  );
+  if (!rows.ok) return rows;
+  const copies = rows.value.slice(0, limit).map(({ error, ...copy }) => ({ ...copy, error: error ?? "" }));
+  return ok({ copies, next: rows.value.length > limit ? copies.at(-1)?.cell : undefined });
 }

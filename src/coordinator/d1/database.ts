@@ -2,10 +2,9 @@ import type { SQL } from "drizzle-orm";
 import { drizzle, type DrizzleD1Database } from "drizzle-orm/d1";
 import { SQLiteAsyncDialect } from "drizzle-orm/sqlite-core";
 import { ask } from "../kernel/ask.ts";
-import { ok, refused, type Result } from "../kernel/refusal.ts";
+import { ok, refused, type Result, type Refusal } from "../kernel/refusal.ts";
 import type { Env } from "../env.ts";
 import { defaultRuntime, type Runtime } from "../runtime.ts";
-import { withoutQuotes } from "./failure.ts";
 
 export type Orm = DrizzleD1Database;
 
@@ -128,3 +127,46 @@ export function messageOf(error: unknown): string {
   while (inner instanceof Error && inner.cause !== undefined) inner = inner.cause;
   return withoutQuotes(inner instanceof Error ? inner.message : String(inner));
 }
+
+/** The longest text of a failure that is stored and logged. */
+const MAX_CHARS = 200;
+
+/** The cause of a failure of a peer or of D1, short enough for a column. */
+export const causeOf = (failure: { refusal: Refusal } | { cause: string }): string =>
+  withoutQuotes("refusal" in failure ? failure.refusal.detail : failure.cause);
+
+/** Runtime errors quote values, which may be names. So the text is cut at the first quotation mark. */
+export const withoutQuotes = (text: string): string => (text.split('"')[0] ?? "").trim().slice(0, MAX_CHARS);
+
+/**
+ * A row for a bulk statement. D1 binds at most 100 values per statement, so all rows are bound as one JSON
+ * array.
+ */
+export interface JsonRow {
+  json: string;
+}
+
+/**
+ * The characters per statement. D1 limits a bound value to 2 MB, and a character takes up to 3 bytes. A
+ * longer row goes into a statement of its own.
+ */
+const STATEMENT_CHARS = 500_000;
+
+/** Groups rows, in order, so that each group fits into one statement. */
+export function inStatements<Row extends JsonRow>(rows: readonly Row[]): [Row, ...Row[]][] {
+  const groups: [Row, ...Row[]][] = [];
+  let room = 0;
+  for (const row of rows) {
+    const group = groups.at(-1);
+    if (group === undefined || row.json.length > room) {
+      groups.push([row]);
+      room = STATEMENT_CHARS - row.json.length;
+    } else {
+      group.push(row);
+      room -= row.json.length;
+    }
+  }
+  return groups;
+}
+
+export const jsonArray = (rows: readonly JsonRow[]): string => `[${rows.map(({ json }) => json).join(",")}]`;

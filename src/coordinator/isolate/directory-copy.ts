@@ -8,7 +8,7 @@ import { ok, refused, type Refusal, type Result } from "../kernel/refusal.ts";
 import type { KnownPlacement } from "./known-placement.ts";
 import type { Objects } from "../objects/objects.ts";
 import { wallClock, type WaitUntil, type WallClock } from "../runtime.ts";
-import { AgeClock, type Moment } from "./age.ts";
+import { AgeClock, type Moment } from "./recent-answer.ts";
 import { DIRECTORY, reach, readTimeoutMs } from "./reach.ts";
 import type { TypesCopy } from "../capabilities/types/edge/types-copy.ts";
 

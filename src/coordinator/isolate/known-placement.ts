@@ -1,5 +1,7 @@
 import { placementOf, shardsOf, type Placement } from "../kernel/placement.ts";
 import type { Answer, Call, Interceptor } from "../objects/interceptor.ts";
+import { FORMAT } from "../kernel/formats.ts";
+import type { Envelope } from "../kernel/messages.ts";
 
 /**
  * The placement that an isolate, or a run of the cron, computes with. It starts as a guess: the number of
@@ -37,5 +39,31 @@ export class KnownPlacement implements Interceptor {
     if (answer === undefined || answer.ok || answer.refusal.reason !== "PLACEMENT_MISMATCH") return;
     const { placement } = answer.refusal;
     if (placement !== undefined) this.learn(placement);
+  }
+}
+
+/**
+ * The format in force, as an isolate or a run of the cron knows it from answers. 0 until the first one.
+ * Stamps all messages (M9).
+ */
+export class KnownFormat implements Interceptor {
+  readonly #speaks: number;
+  #format = 0;
+
+  /** @param speaks the newest format that the code speaks. Only the simulator gives it. */
+  constructor(speaks = FORMAT) {
+    this.#speaks = speaks;
+  }
+
+  get format(): number {
+    return this.#format;
+  }
+
+  before(_: Call, message: Envelope): Envelope {
+    return { ...message, speaks: this.#speaks, format: this.#format } as Envelope;
+  }
+
+  after(_: Call, answer: Answer | undefined): void {
+    this.#format = Math.max(this.#format, answer?.format ?? 0);
   }
 }

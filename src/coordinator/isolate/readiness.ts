@@ -5,10 +5,9 @@ import type { Env } from "../env.ts";
 import type { Objects } from "../objects/objects.ts";
 import { projectionHealth, type ProjectionHealth } from "../cron/health.ts";
 import type { WaitUntil, WallClock } from "../runtime.ts";
-import { askParts, type AskedPart } from "./ask-parts.ts";
+import { askParts, type AskedPart, readTimeoutMs } from "./reach.ts";
 import type { DirectoryCopy } from "./directory-copy.ts";
 import type { Failure } from "../api/problem.ts";
-import { readTimeoutMs } from "./reach.ts";
 import { RecentAnswer } from "./recent-answer.ts";
 
 /** The parts of a deployment that a readiness check needs. */

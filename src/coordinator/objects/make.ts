@@ -13,9 +13,15 @@ import { UnknownTables, type Tables } from "../kernel/tables.ts";
 import { configOf, type Env } from "../env.ts";
 import { SpanExporter } from "../tracing/exporter.ts";
 import { Tracer } from "../tracing/tracer.ts";
-import { CallTracing } from "./call-tracing.ts";
+import {
+  CallTracing,
+  intercept,
+  type Answer,
+  type Call,
+  type Interceptor,
+  type Target,
+} from "./interceptor.ts";
 import { DIRECTORY_NAME, ledgerName, numberInName, shardName, type Named } from "./identity.ts";
-import { intercept, type Answer, type Call, type Interceptor, type Target } from "./interceptor.ts";
 import { objectsOf } from "./objects.ts";
 
 /** An object of the core, as a Durable Object or a host in Node serves it. */

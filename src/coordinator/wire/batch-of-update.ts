@@ -5,10 +5,8 @@ import { invalid, keyOf, inParts } from "../api/batch.ts";
 import type * as schemas from "../api/contract/schemas.ts";
 import type { Deployment } from "../isolate/deployment.ts";
 import type { BeginUpdateRequest, Metadata } from "./protobuf.ts";
-import { nameOf, type Form } from "./names.ts";
-import { sourceIdOf } from "./source-id.ts";
-import { typesOf, type TypeNumber } from "./type-numbers.ts";
-import type { Placed } from "./wire-error.ts";
+import { nameOf, type Form, sourceIdOf, typesOf, type TypeNumber } from "./names.ts";
+import type { Placed } from "./wire-call.ts";
 
 type Batch = z.input<typeof schemas.batch>;
 type ListName = "create_records" | "destroy_records";

@@ -27,11 +27,9 @@ import {
   type ListRecordsResponse,
   type Record as WireRecord,
 } from "./protobuf.ts";
-import { getCells, infoOf } from "./cells.ts";
-import { namedAs, nameOf, type Form } from "./names.ts";
+import { getCells, infoOf } from "./classify-service.ts";
+import { namedAs, nameOf, type Form, bytesOfSourceId, sourceIdOf, typesOf } from "./names.ts";
 import { oldNext, oldSourceId } from "./oldest-generation.ts";
-import { bytesOfSourceId, sourceIdOf } from "./source-id.ts";
-import { typesOf } from "./type-numbers.ts";
 
 /** Chooses the id of the lease, so that a begin whose answer was lost can be repeated. */
 const IDEMPOTENCY_KEY = "idempotency-key";

@@ -1,10 +1,17 @@
 import { gitlabTypes } from "../../common/types/gitlab.ts";
 import { invalid } from "../api/batch.ts";
-import { ClassifyAction, ClassifyType, type Claim, type ClassifyService } from "./protobuf.ts";
-import { getCells } from "./cells.ts";
-import { nameOfClaim, type NumberedName } from "./names.ts";
-import { typesOf } from "./type-numbers.ts";
-import { callOf, type WireCall, type WireService } from "./wire-call.ts";
+import {
+  ClassifyAction,
+  ClassifyType,
+  type Claim,
+  type ClassifyService,
+  type CellInfoSchema,
+  type CellService,
+  type GetCellsResponseSchema,
+} from "./protobuf.ts";
+import { nameOfClaim, type NumberedName, typesOf } from "./names.ts";
+import { callOf, type WireCall, type WireService, type WireContext } from "./wire-call.ts";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 
 const { PAGES_DOMAINS, PAGES_UNIQUE_DOMAINS } = gitlabTypes.bucket_types;
 const PAGES: ReadonlySet<number> = new Set([PAGES_DOMAINS.number, PAGES_UNIQUE_DOMAINS.number]);
@@ -62,3 +69,33 @@ async function classified(
   const matched = claims[asked.findIndex(({ type, value }) => type === found?.type && value === found.value)];
   return { address: proxy.address, ...(matched === undefined ? {} : { matchedClaim: matched }) };
 }
+
+interface ApiCell {
+  id: string;
+  address: string;
+}
+
+/** What `SESSION_PREFIX` finds the cell by. */
+export const infoOf = ({ id, address }: ApiCell): MessageInitShape<typeof CellInfoSchema> => ({
+  id: BigInt(id),
+  address,
+  sessionPrefix: `cell-${id}`,
+});
+
+export async function getCells(
+  _: unknown,
+  context: WireContext,
+): Promise<MessageInitShape<typeof GetCellsResponseSchema>> {
+  const call = await callOf(context, "listCellAddresses");
+  const { cells } = await call.send("listCellAddresses", {});
+  return { cells: cells.map(infoOf) };
+}
+
+export const cellService: WireService<typeof CellService> = {
+  async getCell({ cellId }, context) {
+    const call = await callOf(context, "listCellAddresses");
+    const { cells } = await call.send("listCellAddresses", {});
+    const cell = cells.find(({ id }) => id === String(cellId));
+    return { cellInfo: infoOf(cell ?? call.fail("NOT_FOUND", `there is no cell ${cellId}`)) };
+  },
+};

@@ -8,12 +8,23 @@ import {
 } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { logFault } from "../api/problem.ts";
-import { cellService } from "./cells.ts";
+import { cellService, classifyService } from "./classify-service.ts";
 import { claimService } from "./claim-service.ts";
-import { classifyService } from "./classify-service.ts";
-import { healthService } from "./health-service.ts";
 import { CellService, ClaimService, ClassifyService, HealthService } from "./protobuf.ts";
-import { refusalOf, type WireContext, type WireService } from "./wire-call.ts";
+import { refusalOf, callOf, type WireContext, type WireService } from "./wire-call.ts";
+
+const probe =
+  (route: "getReadiness" | "getHealth") =>
+  async (_: unknown, context: WireContext): Promise<Record<string, never>> => {
+    const call = await callOf(context, route);
+    await call.send(route, {});
+    return {};
+  };
+
+const healthService: WireService<typeof HealthService> = {
+  readinessProbe: probe("getReadiness"),
+  livenessProbe: probe("getHealth"),
+};
 
 export interface WireMethod {
   desc: DescMethodUnary;

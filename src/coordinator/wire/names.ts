@@ -4,6 +4,9 @@ import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { ok, type Result } from "../kernel/refusal.ts";
 import { invalid } from "../api/batch.ts";
 import { BucketSchema, ClaimSchema, type Bucket, type Claim } from "./protobuf.ts";
+import type { TypeKind, Types } from "../../common/types/types.ts";
+import type { Deployment } from "../isolate/deployment.ts";
+import { bytesToHex, hexToBytes } from "@noble/hashes/utils.js";
 
 /** A name with the number of its type. */
 export interface NumberedName {
@@ -78,3 +81,74 @@ export function namedAs(form: Form, number: number, value: string, int64Of: (tex
   }
   return { bucket, claim };
 }
+
+export interface TypeNumber {
+  kind: TypeKind;
+  number: number;
+  /** Its place in the request. */
+  field: string;
+}
+
+/** The types of a request, all of which are declared. */
+export interface DeclaredTypes {
+  types: Types;
+  nameOf: (kind: TypeKind, number: number) => string;
+}
+
+/** All numbers must be declared. Some may be newer than this isolate's copy, so it may ask the directory. */
+export async function typesOf(
+  { types }: Pick<Deployment, "types">,
+  numbers: readonly TypeNumber[],
+): Promise<Result<DeclaredTypes>> {
+  const zero = numbers.find(({ number }) => number === 0);
+  if (zero !== undefined) return invalid(zero.field, "is required");
+  let known = types.current;
+  if (
+    known === undefined ||
+    numbers.some(({ kind, number }) => known?.numbered(kind, number) === undefined)
+  ) {
+    const read = await types.read();
+    if (!read.ok) return read;
+    known = read.value.types;
+  }
+  const declared = known;
+  const unknown = numbers.find(({ kind, number }) => declared.numbered(kind, number) === undefined);
+  if (unknown !== undefined)
+    return invalid(unknown.field, `has the ${unknown.kind} type ${unknown.number}, which is not declared`);
+  return ok({ types: declared, nameOf: (kind, number) => declared.numbered(kind, number)?.name ?? "" });
+}
+
+/*
+ * The ids of sources in the protobuf are bytes: 8 of a whole number, big-endian, 16 of a UUID, or the UTF-8
+ * of anything else. Their order as bytes is the order in which records are listed.
+ */
+
+const INTEGER_BYTES = 8;
+const UUID_BYTES = 16;
+const MAX_INTEGER = 2n ** 64n - 1n;
+const UUID = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/;
+const DECIMAL = /^(?:0|[1-9]\d*)$/;
+
+export function sourceIdOf(bytes: Uint8Array, field: string): Result<string> {
+  if (bytes.length === INTEGER_BYTES) return ok(String(viewOf(bytes).getBigUint64(0)));
+  if (bytes.length === UUID_BYTES)
+    return ok(bytesToHex(bytes).replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-"));
+  try {
+    return ok(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));
+  } catch {
+    return invalid(field, "must be 8 bytes of a whole number, 16 of a UUID, or UTF-8");
+  }
+}
+
+export function bytesOfSourceId(id: string): Uint8Array {
+  if (DECIMAL.test(id) && BigInt(id) <= MAX_INTEGER) {
+    const bytes = new Uint8Array(INTEGER_BYTES);
+    viewOf(bytes).setBigUint64(0, BigInt(id));
+    return bytes;
+  }
+  if (UUID.test(id)) return hexToBytes(id.replaceAll("-", ""));
+  return new TextEncoder().encode(id);
+}
+
+const viewOf = ({ buffer, byteOffset, byteLength }: Uint8Array): DataView =>
+  new DataView(buffer, byteOffset, byteLength);

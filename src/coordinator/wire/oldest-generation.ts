@@ -5,7 +5,7 @@
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { toBinary, type UnknownField } from "@bufbuild/protobuf";
 import { AnySchema, type Any } from "@bufbuild/protobuf/wkt";
-import { bytesOfSourceId } from "./source-id.ts";
+import { bytesOfSourceId } from "./names.ts";
 
 /** What is done with fields: they are messages to rewrite, or an int64 that becomes the bytes of an id. */
 type Plan = ReadonlyMap<number, Plan | "id">;

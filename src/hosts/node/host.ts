@@ -10,7 +10,7 @@ import type { HttpAnswer, Incoming } from "../../coordinator/api/incoming.ts";
 import type { Failure } from "../../coordinator/api/problem.ts";
 import { sendRequest } from "../../coordinator/api/web-request.ts";
 import { makeDirectory, makeLedger, makeShard } from "../../coordinator/objects/make.ts";
-import { withoutQuotes } from "../../coordinator/d1/failure.ts";
+import { withoutQuotes } from "../../coordinator/d1/database.ts";
 import { runCron, type CronReport } from "../../coordinator/cron/cron.ts";
 import type { WaitUntil } from "../../coordinator/runtime.ts";
 import { AlarmQueue } from "./alarm-queue.ts";

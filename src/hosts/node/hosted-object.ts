@@ -1,6 +1,6 @@
 import { v4 as newUuid } from "uuid";
 import type { Clock, Ports } from "../../coordinator/kernel/ports.ts";
-import { withoutQuotes } from "../../coordinator/d1/failure.ts";
+import { withoutQuotes } from "../../coordinator/d1/database.ts";
 import type { AlarmQueue } from "./alarm-queue.ts";
 import type { HostClock } from "./host-clock.ts";
 import { NodeSql } from "./node-sql.ts";

@@ -10,7 +10,7 @@ import { readAuthorities, readTls } from "../workerd/tls-files.ts";
 import { declareTypes, readTypesFile } from "../../cli/files/types-file.ts";
 import { createClient } from "../../users/client/index.ts";
 import type { TypesDocument } from "../../common/types/document.ts";
-import { withoutQuotes } from "../../coordinator/d1/failure.ts";
+import { withoutQuotes } from "../../coordinator/d1/database.ts";
 import { escapeControls } from "../../common/text/escape.ts";
 import { MAX_CONNECTIONS } from "./connection-limit.ts";
 import { restorePart, salvageParts } from "./recover.ts";

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { v7 as uuid } from "uuid";
-import { Hmac } from "../../coordinator/auth/hmac.ts";
+import { Hmac } from "../../coordinator/auth/secrets.ts";
 import { makeKey, parseKey } from "../../coordinator/auth/key.ts";
 import { writeDurably } from "./durable-file.ts";
 

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { v4 as newUuid } from "uuid";
 import { limitNames, limitVariable } from "../../common/limits.ts";
 import { typesOf, type TypesDocument } from "../../common/types/document.ts";
-import { Hmac } from "../../coordinator/auth/hmac.ts";
+import { Hmac } from "../../coordinator/auth/secrets.ts";
 import { makeKey, type KeyPayload } from "../../coordinator/auth/key.ts";
 import { isCellId } from "../../coordinator/auth/principal.ts";
 import { readConfig } from "../../coordinator/config.ts";

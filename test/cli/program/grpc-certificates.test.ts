@@ -12,7 +12,7 @@ import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { freePort } from "../../../src/hosts/workerd/free-port.ts";
 import { bridgedCertificateOf } from "../../../src/coordinator/api/authenticate.ts";
-import { Hmac } from "../../../src/coordinator/auth/hmac.ts";
+import { Hmac } from "../../../src/coordinator/auth/secrets.ts";
 import { makeKey } from "../../../src/coordinator/auth/key.ts";
 import type { Role } from "../../../src/coordinator/kernel/role.ts";
 import { Authority, derOf } from "../../hosts/grpc/certificates.ts";

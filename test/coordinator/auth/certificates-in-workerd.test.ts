@@ -1,7 +1,7 @@
 /** Client certificates in the runtime of Workers, whose WebCrypto differs from that of Node. */
 import { expect, test } from "vitest";
 import { CertificateVerifier } from "../../../src/coordinator/auth/certificates/certificate-verifier.ts";
-import { readAuthority } from "../../../src/coordinator/auth/certificates/read-authority.ts";
+import { readAuthority } from "../../../src/coordinator/auth/certificates/authority.ts";
 import type { Identities } from "../../../src/coordinator/capabilities/identities/identities.ts";
 import { defaultLimits } from "../../../src/common/limits.ts";
 // openssl isn't there in workerd. `test/hosts/grpc/certificates.ts` made these, one pair per kind of key.

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { encodeBase64Url } from "../../../src/coordinator/auth/base64url.ts";
-import { Hmac } from "../../../src/coordinator/auth/hmac.ts";
+import { Hmac, secretsOf } from "../../../src/coordinator/auth/secrets.ts";
 import { makeKey, parseKey, type KeyPayload } from "../../../src/coordinator/auth/key.ts";
-import { secretsOf } from "../../../src/coordinator/auth/secrets.ts";
 import { bearerOf, KeyVerifier } from "../../../src/coordinator/auth/verifier.ts";
 import { defaultLimits } from "../../../src/common/limits.ts";
 

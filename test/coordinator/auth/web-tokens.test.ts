@@ -4,7 +4,7 @@
  */
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { algorithms } from "../../../src/coordinator/auth/tokens/algorithms.ts";
+import { algorithms } from "../../../src/coordinator/auth/tokens/forms.ts";
 import { TokenVerifier } from "../../../src/coordinator/auth/tokens/token-verifier.ts";
 import {
   noIdentities,

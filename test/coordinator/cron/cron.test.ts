@@ -4,7 +4,7 @@ import type { MintedKey } from "../../../src/coordinator/capabilities/keys/messa
 import type { DeclaredTypes, TypeSet } from "../../../src/coordinator/capabilities/types/messages.ts";
 import { runCron, type CronReport } from "../../../src/coordinator/cron/cron.ts";
 import { Database } from "../../../src/coordinator/d1/database.ts";
-import { listFailedCopies } from "../../../src/coordinator/cron/failed-copies.ts";
+import { listFailedCopies } from "../../../src/coordinator/cron/health.ts";
 import { mirrorGrowth, mirrorTypes } from "../../../src/coordinator/capabilities/projection/edge/mirror.ts";
 import { defaultRuntime } from "../../../src/coordinator/runtime.ts";
 import {

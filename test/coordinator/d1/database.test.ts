@@ -1,8 +1,7 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Env } from "../../../src/coordinator/env.ts";
-import { Database } from "../../../src/coordinator/d1/database.ts";
-import { causeOf } from "../../../src/coordinator/d1/failure.ts";
+import { Database, causeOf } from "../../../src/coordinator/d1/database.ts";
 import { projectionHealth } from "../../../src/coordinator/cron/health.ts";
 import { missingMigrations, migrationNames } from "../../../src/coordinator/d1/migrations.ts";
 import { wallClock } from "../../../src/coordinator/runtime.ts";

@@ -3,7 +3,7 @@ import { defaultLimits } from "../../../src/common/limits.ts";
 import { placementOf } from "../../../src/coordinator/kernel/placement.ts";
 import { ok, refused, type Result } from "../../../src/coordinator/kernel/refusal.ts";
 import type { Snapshot } from "../../../src/coordinator/kernel/directory/messages.ts";
-import { AgeClock } from "../../../src/coordinator/isolate/age.ts";
+import { AgeClock } from "../../../src/coordinator/isolate/recent-answer.ts";
 import { DirectoryCopy } from "../../../src/coordinator/isolate/directory-copy.ts";
 import { TypesCopy } from "../../../src/coordinator/capabilities/types/edge/types-copy.ts";
 import { KnownPlacement } from "../../../src/coordinator/isolate/known-placement.ts";

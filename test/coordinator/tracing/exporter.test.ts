@@ -1,7 +1,6 @@
 /** What happens to spans while the collector works, fails or hangs. Time is that of the test. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { SpanExporter } from "../../../src/coordinator/tracing/exporter.ts";
-import type { Span } from "../../../src/coordinator/tracing/span.ts";
+import { SpanExporter, type Span } from "../../../src/coordinator/tracing/exporter.ts";
 import { Collector } from "../../support/collector.ts";
 import { VirtualClock } from "../../support/virtual-clock.ts";
 

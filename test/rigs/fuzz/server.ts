@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { Agent, request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Hmac } from "../../../src/coordinator/auth/hmac.ts";
+import { Hmac } from "../../../src/coordinator/auth/secrets.ts";
 import { makeKey, type KeyPayload } from "../../../src/coordinator/auth/key.ts";
 import { isStandalone, SETTLE_MS, startHost, type FuzzedHost } from "./hosts.ts";
 import {

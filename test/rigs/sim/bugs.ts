@@ -99,7 +99,7 @@ export const bugs: Record<string, Bug> = {
   "the Worker starts with the newest format that its code speaks": one(
     "M9",
     ["I58"],
-    "src/coordinator/isolate/known-format.ts",
+    "src/coordinator/isolate/known-placement.ts",
     "this.#speaks = speaks;",
     "this.#speaks = speaks; this.#format = speaks;",
   ),

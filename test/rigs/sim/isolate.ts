@@ -6,7 +6,7 @@ import type { MethodList } from "../../../src/coordinator/kernel/method.ts";
 import { TypesCopy } from "../../../src/coordinator/capabilities/types/edge/types-copy.ts";
 import { intercept } from "../../../src/coordinator/objects/interceptor.ts";
 import { DIRECTORY_NAME, ledgerName, shardName } from "../../../src/coordinator/objects/identity.ts";
-import { KnownFormat } from "../../../src/coordinator/isolate/known-format.ts";
+import { KnownFormat } from "../../../src/coordinator/isolate/known-placement.ts";
 import { Witness } from "../../../src/coordinator/capabilities/loss/edge/witness.ts";
 import { placementOf, shardsOf, type Placement } from "../../../src/coordinator/kernel/placement.ts";
 import type { Coordinator } from "./coordinator.ts";

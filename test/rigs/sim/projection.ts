@@ -366,7 +366,7 @@ export class Cron {
       import("../../../src/coordinator/d1/directory-copies.ts" as string),
       import("../../../src/coordinator/capabilities/projection/edge/mirror.ts" as string),
       import("../../../src/coordinator/d1/database.ts" as string),
-      import("../../../src/coordinator/isolate/known-format.ts" as string),
+      import("../../../src/coordinator/isolate/known-placement.ts" as string),
       import("../../../src/coordinator/isolate/known-placement.ts" as string),
       import("../../../src/coordinator/objects/objects.ts" as string),
       import("../../../src/coordinator/env.ts" as string),

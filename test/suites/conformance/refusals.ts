@@ -1,7 +1,7 @@
 /** Everything that a route refuses, for every route. It is the same code on every host, so it runs once. */
 import { v4 as newUuid } from "uuid";
 import { beforeAll, describe, expect, test } from "vitest";
-import { Hmac } from "../../../src/coordinator/auth/hmac.ts";
+import { Hmac } from "../../../src/coordinator/auth/secrets.ts";
 import { makeKey } from "../../../src/coordinator/auth/key.ts";
 import { routeIds, routes, type RouteId } from "../../../src/coordinator/api/contract.ts";
 import { parameterNames, type Route } from "../../../src/coordinator/api/contract/route.ts";

@@ -6,7 +6,7 @@ import {
 } from "cloudflare:test";
 import { env as bindings } from "cloudflare:workers";
 import { v4 as newUuid } from "uuid";
-import { Hmac } from "../../../src/coordinator/auth/hmac.ts";
+import { Hmac } from "../../../src/coordinator/auth/secrets.ts";
 import { makeKey, type KeyPayload } from "../../../src/coordinator/auth/key.ts";
 import type { Env } from "../../../src/coordinator/env.ts";
 import { serveRequest } from "../../../src/coordinator/api/web-request.ts";

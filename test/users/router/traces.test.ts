@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { createRoutes } from "../../../src/users/router/index.ts";
 import { createProxy } from "../../../src/users/router/proxy/proxy.ts";
 import { isTraceparent } from "../../../src/users/router/lookups/http-source.ts";
-import { parseTraceparent } from "../../../src/coordinator/tracing/trace-context.ts";
+import { parseTraceparent } from "../../../src/coordinator/tracing/tracer.ts";
 import { prefixes } from "./proxy/fixture.ts";
 
 const GIVEN = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

@@ -1,5 +1,5 @@
 import type * as z from "zod";
-import type { Roles } from "../../auth/policy.ts";
+import type { Roles } from "../../auth/principal.ts";
 import type { ErrorCode, Reason } from "../../kernel/refusal.ts";
 import type { ServerSentEvent } from "../lines.ts";
 

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { kindOfKey } from "./algorithms.ts";
+import { kindOfKey } from "./forms.ts";
 
 const text = z.string().min(1);
 

@@ -1,14 +1,13 @@
-import type { Identities, Issuer } from "../../capabilities/identities/identities.ts";
+import type { Identities, Issuer, Grant, TokenRule } from "../../capabilities/identities/identities.ts";
 import type { Limits } from "../../../common/limits.ts";
 import type { Clock, Log } from "../../kernel/ports.ts";
 import { ok, refused, type Refusal, type Result } from "../../kernel/refusal.ts";
 import type { Principal } from "../principal.ts";
 import { CLOCK_ERROR_S } from "../verifier.ts";
-import { IssuerKeys } from "./issuer-keys.ts";
-import { isAcceptedAlgorithm } from "./algorithms.ts";
+import { IssuerKeys } from "./remote-keys.ts";
+import { isAcceptedAlgorithm } from "./forms.ts";
 import { isKeyFor, type PublicKey } from "./public-keys.ts";
-import { grantOf } from "./rules.ts";
-import { tokenIdOf } from "./token-id.ts";
+import { tokenIdOf } from "../made-key-id.ts";
 import {
   findSigner,
   isFor,
@@ -151,4 +150,25 @@ function subjectOf({ sub, common_name: name }: Claims): string | undefined {
   const subject = sub === undefined || sub === "" ? name : sub;
   const isNamed = typeof subject === "string" && subject !== "" && subject.length <= MAX_SUBJECT_LENGTH;
   return isNamed ? subject : undefined;
+}
+
+/** Returns what the first rule grants whose claims all fit. */
+const grantOf = (rules: readonly TokenRule[], claims: Claims): Grant | undefined =>
+  rules.find((rule) =>
+    Object.entries(rule.claims).every(([name, values]) => {
+      const claimed = Object.hasOwn(claims, name) ? textsOf(claims[name]) : [];
+      return claimed.some((text) => values.includes(text));
+    }),
+  );
+
+const textsOf = (claim: unknown): string[] =>
+  (Array.isArray(claim) ? (claim as unknown[]) : [claim]).flatMap((value) => textOf(value) ?? []);
+
+/**
+ * Returns the text that a rule compares. Numbers that JavaScript can't represent exactly have none, because
+ * several of them become the same number.
+ */
+function textOf(value: unknown): string | undefined {
+  if (typeof value === "string") return value;
+  return typeof value === "boolean" || Number.isSafeInteger(value) ? String(value) : undefined;
 }

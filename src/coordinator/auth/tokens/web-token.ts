@@ -1,5 +1,5 @@
 import { compactVerify, decodeJwt, decodeProtectedHeader } from "jose";
-import { isWebToken } from "./is-web-token.ts";
+import { isWebToken } from "./forms.ts";
 import type { PublicKey } from "./public-keys.ts";
 
 /** The claims of a token. Their types are not checked. */

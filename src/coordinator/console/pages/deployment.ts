@@ -1,9 +1,7 @@
 import { tableOf } from "../table.ts";
 import type { Page } from "../layout.ts";
-import { html, type Markup } from "../markup.ts";
-import { samplesIn, type Samples } from "../samples.ts";
-import { countText } from "../amounts.ts";
-import { factsOf, failedPage, whenOf, type View } from "../view.ts";
+import { html, type Markup, countText } from "../markup.ts";
+import { samplesIn, type Samples, factsOf, failedPage, whenOf, type View } from "../view.ts";
 import { problemNote } from "../layout.ts";
 
 export async function settingsPage({ api }: View): Promise<Page> {

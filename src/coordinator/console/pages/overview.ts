@@ -14,11 +14,10 @@ import {
   type Unread,
 } from "../../../common/status/observed.ts";
 import { CUT, reasonsOf, type Reason, type Topic } from "../../../common/status/reasons.ts";
-import { countText } from "../amounts.ts";
+import { countText, html, type Markup } from "../markup.ts";
 import { durationText } from "../../../common/text/duration.ts";
 import type { Answer } from "../../api/internal-api.ts";
 import type { Page } from "../layout.ts";
-import { html, type Markup } from "../markup.ts";
 import { allCells, NO_CELLS, cellLink, sizeOf, stateOf, type View } from "../view.ts";
 
 /** The most stale leases that are counted. The oldest come first. */

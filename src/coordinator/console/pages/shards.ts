@@ -2,10 +2,8 @@ import { tableOf } from "../table.ts";
 import { barsOf } from "../bars.ts";
 import type { Page } from "../layout.ts";
 import type { AnswerOf } from "../../api/internal-api.ts";
-import { html, type Markup, type Part } from "../markup.ts";
-import { countText, sizeText } from "../amounts.ts";
-import { samplesIn } from "../samples.ts";
-import { failedPage, sizeOf, whenOf, type View } from "../view.ts";
+import { html, type Markup, type Part, countText, sizeText } from "../markup.ts";
+import { samplesIn, failedPage, sizeOf, whenOf, type View } from "../view.ts";
 
 export async function shardsPage({ api, nowMs }: View): Promise<Page> {
   const [metrics, growth] = await Promise.all([api.call("getMetrics"), api.call("getGrowth")]);

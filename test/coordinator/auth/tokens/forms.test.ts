@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { isWebToken } from "../../../../src/coordinator/auth/tokens/is-web-token.ts";
-import { jwksUrlFault } from "../../../../src/coordinator/auth/tokens/jwks-url.ts";
+import { isWebToken, jwksUrlFault } from "../../../../src/coordinator/auth/tokens/forms.ts";
 import { sign } from "./test-issuer.ts";
 
 test("a web token has three parts in base64url, and is no key", async () => {

@@ -2,7 +2,7 @@
 import { exportSPKI, importJWK, SignJWT, type CryptoKey } from "jose";
 import { describe, expect, test } from "vitest";
 import { madeKeyId } from "../../../../src/coordinator/auth/made-key-id.ts";
-import { algorithms } from "../../../../src/coordinator/auth/tokens/algorithms.ts";
+import { algorithms } from "../../../../src/coordinator/auth/tokens/forms.ts";
 import { TokenVerifier } from "../../../../src/coordinator/auth/tokens/token-verifier.ts";
 import type {
   Identities,

@@ -6,9 +6,7 @@ import type { Answer } from "../../../kernel/ports.ts";
 import { ok, type Result } from "../../../kernel/refusal.ts";
 import type { Env } from "../../../env.ts";
 import { CALL_TIMEOUT_MS, hasRoom, type CronRun } from "../../../cron/cron-run.ts";
-import { Database } from "../../../d1/database.ts";
-import { causeOf } from "../../../d1/failure.ts";
-import { inStatements, jsonArray, type JsonRow } from "../../../d1/json-rows.ts";
+import { Database, causeOf, inStatements, jsonArray, type JsonRow } from "../../../d1/database.ts";
 import { audit, cronRuns, keys } from "../../../d1/schema.ts";
 
 /** An object that may have audit entries. */

@@ -9,7 +9,7 @@ import { cellRoutes } from "./routes.ts";
 import type { cell as cellSchema } from "../../../api/contract/schemas.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Call, Handlers } from "../../../api/handler.ts";
-import { isPlacementConfirmed } from "../../../isolate/used-shard.ts";
+import { isPlacementConfirmed } from "../../../isolate/known-shards.ts";
 import { operatorOf, reasonFault } from "../../../api/operator.ts";
 import { pageOf } from "../../../api/paging.ts";
 import { DIRECTORY, LEDGER, reach, readTimeoutMs } from "../../../isolate/reach.ts";

@@ -8,7 +8,7 @@ import { CLAIM_FIELDS, type ClassifyClaim, classifyRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { DirectoryView } from "../../../isolate/directory-copy.ts";
 import type { Handlers } from "../../../api/handler.ts";
-import { CELLS_MAX_AGE_S, kept, NOT_FOUND_MAX_AGE_S } from "../../../isolate/kept.ts";
+import { CELLS_MAX_AGE_S, kept, NOT_FOUND_MAX_AGE_S } from "../../../api/http-answer.ts";
 import { askShards, ownersOf, type Looked } from "../../../isolate/lookup.ts";
 import { withFailure } from "../../../isolate/reach.ts";
 import type { WaitUntil } from "../../../runtime.ts";

@@ -9,7 +9,7 @@ import { wallClock } from "../../../runtime.ts";
 import { accessRefusal } from "../../../api/access-refusal.ts";
 import { storedTypes } from "../../../api/answers.ts";
 import { toApiChange } from "./answers.ts";
-import { askParts } from "../../../isolate/ask-parts.ts";
+import { askParts } from "../../../isolate/reach.ts";
 import { POLL_S, STREAM_S, type change } from "./routes.ts";
 import type { Call, Handlers } from "../../../api/handler.ts";
 import type { Lines, ServerSentEvent } from "../../../api/lines.ts";

@@ -15,7 +15,7 @@ import type { CronRun } from "../../../cron/cron-run.ts";
 import type { Objects } from "../../../objects/objects.ts";
 import type { WallClock } from "../../../runtime.ts";
 import { readGrowthCopy, readSeen } from "../../../d1/directory-copies.ts";
-import { causeOf } from "../../../d1/failure.ts";
+import { causeOf } from "../../../d1/database.ts";
 import { askAgain, type GrowthDriver } from "./growth-driver.ts";
 import { mirrorGrowth, noteAborted } from "../../projection/edge/mirror.ts";
 import { readSightings, type Sightings } from "./shard-sightings.ts";

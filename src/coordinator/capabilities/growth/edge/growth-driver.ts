@@ -4,8 +4,7 @@ import type { Envelope } from "../../../kernel/messages.ts";
 import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 import type { Objects } from "../../../objects/objects.ts";
 import type { WallClock } from "../../../runtime.ts";
-import type { Database } from "../../../d1/database.ts";
-import { causeOf } from "../../../d1/failure.ts";
+import { type Database, causeOf } from "../../../d1/database.ts";
 
 /** What carries out the steps of a growth: a request, or a run of the cron. */
 export interface GrowthDriver {

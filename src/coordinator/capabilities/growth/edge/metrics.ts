@@ -1,4 +1,4 @@
-import { askParts } from "../../../isolate/ask-parts.ts";
+import { askParts } from "../../../isolate/reach.ts";
 import { familiesOf, gauge } from "../../metrics/edge/family.ts";
 import type { Growth, GrowthProgress } from "../messages.ts";
 import { askProgress } from "./cron.ts";

@@ -1,8 +1,8 @@
 import type * as z from "zod";
 import { asciiLowerCase } from "../../../auth/ascii-lower-case.ts";
-import { jwksUrlFault } from "../../../auth/tokens/jwks-url.ts";
+import { jwksUrlFault } from "../../../auth/tokens/forms.ts";
 import { readKeys } from "../../../auth/tokens/public-keys.ts";
-import { tokenIdOf } from "../../../auth/tokens/token-id.ts";
+import { tokenIdOf } from "../../../auth/made-key-id.ts";
 import { cellRemoved } from "../../../kernel/cell-removed.ts";
 import {
   cellsOf,
@@ -235,7 +235,7 @@ async function authorityOf(
   nowMs: number,
 ): Promise<Result<Authority>> {
   // Imported at its first use, because most isolates never read a certificate.
-  const { readAuthority } = await import("../../../auth/certificates/read-authority.ts");
+  const { readAuthority } = await import("../../../auth/certificates/authority.ts");
   const read = await readAuthority(certificate, nowMs);
   if (!read.ok) return invalid(`${at}.certificate`, `is not valid: ${read.refusal.detail}`);
   const rules: Authority["rules"][number][] = [];

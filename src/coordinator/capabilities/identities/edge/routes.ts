@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { algorithms } from "../../../auth/tokens/algorithms.ts";
+import { algorithms } from "../../../auth/tokens/forms.ts";
 import { cellId, nothing, reason, time, wellFormedText, wholeNumber } from "../../../api/contract/fields.ts";
 import { boundedList, boundedRecord } from "../../../api/contract/lists.ts";
 import { auditFull, route, unknownCell, type RouteError } from "../../../api/contract/route.ts";

@@ -4,8 +4,7 @@ import { ok, type Result } from "../../../kernel/refusal.ts";
 import type { Role } from "../../../kernel/role.ts";
 import type { Env } from "../../../env.ts";
 import type { CronRun } from "../../../cron/cron-run.ts";
-import { Database } from "../../../d1/database.ts";
-import { inStatements, jsonArray, type JsonRow } from "../../../d1/json-rows.ts";
+import { Database, inStatements, jsonArray, type JsonRow } from "../../../d1/database.ts";
 import { credentialUses, keys } from "../../../d1/schema.ts";
 
 /** The use of a credential in one hour. */

@@ -4,7 +4,7 @@ import { ok, refused, type Refusal, type Result } from "../../../kernel/refusal.
 import { DirectoryCopies, KEYS_PER_PAGE } from "../../../d1/directory-copies.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import { DIRECTORY, reach, readTimeoutMs } from "../../../isolate/reach.ts";
-import { isPlacementConfirmed } from "../../../isolate/used-shard.ts";
+import { isPlacementConfirmed } from "../../../isolate/known-shards.ts";
 
 const ADVICE = "some rows may have been restored; read the part before you repeat the call";
 

@@ -9,7 +9,7 @@ import type { ToldDirectory } from "../messages.ts";
 import type { Answer } from "../../../kernel/ports.ts";
 import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "../../../cron/cron-run.ts";
-import { causeOf } from "../../../d1/failure.ts";
+import { causeOf } from "../../../d1/database.ts";
 import { isLostBy } from "./lost-part.ts";
 import { DIRECTORY, readSeen } from "../../../d1/directory-copies.ts";
 import { seenPoints } from "../../../d1/schema.ts";

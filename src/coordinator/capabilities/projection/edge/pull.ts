@@ -6,8 +6,7 @@ import type { KnownLease, OpenLease, Pull, PullAnswer } from "../messages.ts";
 import type { Answer } from "../../../kernel/ports.ts";
 import { ok, type Result } from "../../../kernel/refusal.ts";
 import type { Env } from "../../../env.ts";
-import { Database, runBatch } from "../../../d1/database.ts";
-import { causeOf } from "../../../d1/failure.ts";
+import { Database, runBatch, causeOf } from "../../../d1/database.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "../../../cron/cron-run.ts";
 import { cells } from "../../../d1/schema.ts";
 

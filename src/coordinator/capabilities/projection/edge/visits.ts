@@ -7,7 +7,7 @@ import type { Result } from "../../../kernel/refusal.ts";
 import type { SeenContradictions } from "../../status/messages.ts";
 import type { ReportedStatus } from "../../status/status.ts";
 import { CALL_TIMEOUT_MS, hasRoom, type CronRun } from "../../../cron/cron-run.ts";
-import { causeOf } from "../../../d1/failure.ts";
+import { causeOf } from "../../../d1/database.ts";
 import type { DirectorySighting, DirectoryWatch } from "../../loss/edge/directory-watch.ts";
 import { isLostBy } from "../../loss/edge/lost-part.ts";
 import { LedgerPull, type PullResult, type PullTarget } from "./pull.ts";

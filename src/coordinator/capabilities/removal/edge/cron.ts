@@ -1,7 +1,7 @@
 import { ask } from "../../../kernel/ask.ts";
 import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "../../../cron/cron-run.ts";
-import { causeOf } from "../../../d1/failure.ts";
+import { causeOf } from "../../../d1/database.ts";
 import type { Visit } from "../../projection/edge/visits.ts";
 
 /**

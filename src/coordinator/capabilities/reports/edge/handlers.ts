@@ -9,7 +9,7 @@ import type { Positions } from "../../../../users/router/positions.ts";
 import type { WaitUntil } from "../../../runtime.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Handlers } from "../../../api/handler.ts";
-import { CELLS_MAX_AGE_S, kept, NOT_FOUND_MAX_AGE_S } from "../../../isolate/kept.ts";
+import { CELLS_MAX_AGE_S, kept, NOT_FOUND_MAX_AGE_S } from "../../../api/http-answer.ts";
 import {
   keyInPath,
   keysInBody,

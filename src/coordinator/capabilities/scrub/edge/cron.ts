@@ -3,7 +3,7 @@ import type { Result } from "../../../kernel/refusal.ts";
 import type { ScrubStatus, ScrubStep, ScrubWork } from "../messages.ts";
 import type { Objects } from "../../../objects/objects.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "../../../cron/cron-run.ts";
-import { causeOf } from "../../../d1/failure.ts";
+import { causeOf } from "../../../d1/database.ts";
 
 /** A ledger or shard that a run has woken. */
 interface ScrubbedPart {

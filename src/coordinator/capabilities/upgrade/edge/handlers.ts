@@ -5,12 +5,18 @@ import type { PartStatus } from "../../loss/messages.ts";
 import { ok, refused, type Result } from "../../../kernel/refusal.ts";
 import { Database } from "../../../d1/database.ts";
 import { missingMigrations } from "../../../d1/migrations.ts";
-import { askParts, type AskedPart } from "../../../isolate/ask-parts.ts";
+import {
+  askParts,
+  type AskedPart,
+  DIRECTORY,
+  reach,
+  readTimeoutMs,
+  withFailure,
+} from "../../../isolate/reach.ts";
 import { upgradeRoutes } from "./routes.ts";
 import type { Deployment } from "../../../isolate/deployment.ts";
 import type { Handlers } from "../../../api/handler.ts";
 import { operatorOf, reasonFault } from "../../../api/operator.ts";
-import { DIRECTORY, reach, readTimeoutMs, withFailure } from "../../../isolate/reach.ts";
 import { VERSION } from "../../../api/version.ts";
 
 type Upgrade = z.input<(typeof upgradeRoutes)["getUpgrade"]["responses"][200]["schema"]>["upgrade"];

@@ -1,8 +1,7 @@
 import { sql } from "drizzle-orm";
 import { ok, type Result } from "../../../kernel/refusal.ts";
 import type { CronRun } from "../../../cron/cron-run.ts";
-import { runBatch } from "../../../d1/database.ts";
-import { inStatements, jsonArray } from "../../../d1/json-rows.ts";
+import { runBatch, inStatements, jsonArray } from "../../../d1/database.ts";
 import { webhookAlerts, type webhooks } from "../../../d1/schema.ts";
 import { thresholdOf, webhookEvents, type WebhookEvent } from "./events.ts";
 import { bodyOf } from "./message.ts";

@@ -1,8 +1,7 @@
 /** Callers with a token or a client certificate instead of a key, and what each of them may call (A4). */
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { beforeAll, describe, expect, test, vi } from "vitest";
-import { isAllowed } from "../../../../../src/coordinator/auth/policy.ts";
-import type { Principal } from "../../../../../src/coordinator/auth/principal.ts";
+import { isAllowed, type Principal } from "../../../../../src/coordinator/auth/principal.ts";
 import { deploy } from "../../../../../src/coordinator/isolate/deployment.ts";
 import { serveRequest } from "../../../../../src/coordinator/api/web-request.ts";
 import { routeIds, routes } from "../../../../../src/coordinator/api/contract.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Timers } from "../../../src/coordinator/objects/timers.ts";
+import { Timers } from "../../../src/coordinator/objects/ports.ts";
 
 beforeEach(() => void vi.useFakeTimers({ now: 1_000_001 }));
 afterEach(() => {

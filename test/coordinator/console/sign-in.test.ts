@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { SignInLimit } from "../../../src/coordinator/console/sign-in-limit.ts";
+import { SignInLimit } from "../../../src/coordinator/console/sign-in.ts";
 
 test("a window lasts a minute from its first failure", () => {
   const limit = new SignInLimit();

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { isAllowed, type Roles } from "../../../src/coordinator/auth/policy.ts";
+import { isAllowed, type Roles, isCellId, type Principal } from "../../../src/coordinator/auth/principal.ts";
 import { routeIds, routes, type RouteId } from "../../../src/coordinator/api/contract.ts";
-import { isCellId, type Principal } from "../../../src/coordinator/auth/principal.ts";
 
 const key = { keyId: "k", expiresAtMs: Infinity, cell: null, credential: { kind: "key" } } as const;
 const cell: Principal = { ...key, role: "cell", cell: "1" };

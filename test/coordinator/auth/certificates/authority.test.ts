@@ -1,7 +1,7 @@
 /** Which certificates may be added as authorities, with certificates made by openssl. */
 import { X509Certificate } from "node:crypto";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
-import { readAuthority } from "../../../../src/coordinator/auth/certificates/read-authority.ts";
+import { readAuthority } from "../../../../src/coordinator/auth/certificates/authority.ts";
 import { Authority } from "../../../hosts/grpc/certificates.ts";
 
 const DAY_MS = 86_400_000;
