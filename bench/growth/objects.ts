@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { NodeSql } from "../../src/hosts/node/node-sql.ts";
+import { NodeSql } from "../../src/hosts/node/sqlite-database.ts";
 
 /** Large enough to fill the largest table without reading its pages repeatedly. */
 const CACHE_KIB = 1_000_000;

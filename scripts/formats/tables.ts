@@ -12,7 +12,7 @@ import { ledgerSchema } from "../../src/coordinator/kernel/ledger/schema.ts";
 import { META_TABLE } from "../../src/coordinator/kernel/meta.ts";
 import { shardSchema } from "../../src/coordinator/kernel/shard/schema.ts";
 import { SqliteDatabase } from "../../src/hosts/node/sqlite-database.ts";
-import { PartStore } from "../../src/hosts/standalone/part-store.ts";
+import { PartStore } from "../../src/hosts/standalone/parts.ts";
 import type { Difference } from "./difference.ts";
 
 export interface Tables {

@@ -1,6 +1,6 @@
 import type { SqlValue, Synchronous } from "../../src/coordinator/kernel/ports.ts";
 import type { WritePoint } from "../../src/coordinator/kernel/write-points.ts";
-import { NodeSql as PlainSql } from "../../src/hosts/node/node-sql.ts";
+import { NodeSql as PlainSql } from "../../src/hosts/node/sqlite-database.ts";
 import { checkInParts } from "./in-parts.ts";
 import { checkNamed } from "./named-writes.ts";
 

@@ -1,6 +1,6 @@
 import { readAuthorities, readTls } from "../../hosts/workerd/tls-files.ts";
 import type { GrpcTls } from "../../hosts/grpc/grpc-server.ts";
-import { httpSend } from "../../hosts/grpc/http-send.ts";
+import { httpSend } from "../../hosts/grpc/send.ts";
 import { keyFactsOf } from "../connection/key-facts.ts";
 import { findUrl, findUrlAndKey } from "../connection/target.ts";
 import { CommandError, messageOf, usageError } from "../framework/command-error.ts";

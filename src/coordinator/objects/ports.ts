@@ -59,7 +59,7 @@ interface Window {
  * (src/workerd/api/performance.c++), and timers are ordered by the wall clock (TimeoutManagerImpl in
  * src/workerd/io/io-context.c++). Measured with workerd 1.20261102.1 and a clock that went back by an hour:
  * both stand still, and of all timers only the one that was armed already ends; new ones wait, too, until
- * the clock has caught up. Only a restart of the process helps; src/hosts/workerd/clock-watch.ts does it.
+ * the clock has caught up. Only a restart of the process helps; src/hosts/workerd/runtime-watch.ts does it.
  */
 /**
  * The timers of one object. Each call sets several deadlines, and nearly all of them are cancelled long

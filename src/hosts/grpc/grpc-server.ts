@@ -15,9 +15,8 @@ import { ServerReflection } from "../../coordinator/wire/generated/grpc/reflecti
 import { defaultLimits, MAX_MESSAGE_BYTES, metadataBytes, type CallLimits } from "./call-limits.ts";
 import { forward } from "./forward.ts";
 import { HealthOfCoordinator } from "./health.ts";
-import { forwarded } from "./methods.ts";
+import { forwarded, pathOf, rawService, typedService } from "./raw-service.ts";
 import type { MessageBudget } from "./message-budget.ts";
-import { pathOf, rawService, typedService } from "./raw-service.ts";
 import { reflect } from "./reflection.ts";
 import { RequestGuard } from "./request-guard.ts";
 import type { Send } from "./send.ts";

@@ -7,7 +7,7 @@ import {
   type HealthCheckResponseSchema,
 } from "../../coordinator/wire/generated/grpc/health/v1/health_pb.js";
 import { grouped } from "../../common/status/grouped.ts";
-import { services } from "./methods.ts";
+import { services } from "./raw-service.ts";
 
 type Answer = MessageInitShape<typeof HealthCheckResponseSchema>;
 type Watcher = ServerWritableStream<HealthCheckRequest, Answer>;

@@ -12,6 +12,14 @@ import {
 import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
 import { binaryFault, type MessageFault } from "../../coordinator/wire/message-fault.ts";
 import { MAX_KEYLESS_BYTES } from "./call-limits.ts";
+import { Health } from "../../coordinator/wire/generated/grpc/health/v1/health_pb.js";
+import { ServerReflection } from "../../coordinator/wire/generated/grpc/reflection/v1/reflection_pb.js";
+import {
+  CellService,
+  ClaimService,
+  ClassifyService,
+  HealthService,
+} from "../../coordinator/wire/protobuf.ts";
 
 const asIs = (bytes: Buffer): Buffer => bytes;
 
@@ -67,3 +75,9 @@ const definitionOf = <Request, Response>(
   requestSerialize: () => Buffer.alloc(0),
   responseDeserialize: (bytes) => bytes as unknown as Response,
 });
+
+/** The services whose calls go to the coordinator. All of their methods are unary. */
+export const forwarded: readonly DescService[] = [ClaimService, ClassifyService, CellService, HealthService];
+
+/** All services of the server, as reflection lists them. */
+export const services: readonly DescService[] = [...forwarded, Health, ServerReflection];

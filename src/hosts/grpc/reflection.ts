@@ -6,7 +6,7 @@ import {
   type ServerReflectionRequest,
   type ServerReflectionResponseSchema,
 } from "../../coordinator/wire/generated/grpc/reflection/v1/reflection_pb.js";
-import { services } from "./methods.ts";
+import { services } from "./raw-service.ts";
 
 type Answer = MessageInitShape<typeof ServerReflectionResponseSchema>;
 

@@ -10,7 +10,6 @@ import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "nod
 import { GRPC_TIMEOUT, GRPC_TIMEOUT_FORM, grpcTimeoutMs } from "../../coordinator/wire/grpc-timeout.ts";
 import { faultText, type MessageFault } from "../../coordinator/wire/message-fault.ts";
 import { MAX_KEYLESS_BYTES, MAX_MESSAGE_BYTES, metadataBytes, type CallLimits } from "./call-limits.ts";
-import { FrameReader, HEADER_BYTES, type Frame } from "./frame-reader.ts";
 import { MessageBudget, type Incomplete } from "./message-budget.ts";
 import { FaultyMessage } from "./raw-service.ts";
 
@@ -310,3 +309,53 @@ class GuardedRequest implements Incomplete {
 
 /** The library has no other way to see the bytes of a message that is incomplete, or to let go of them. */
 const streamOf = (call: Call): ServerHttp2Stream => (call as unknown as { stream: ServerHttp2Stream }).stream;
+
+/** A message of a stream that has arrived as a whole. */
+export interface Frame {
+  bytes: number;
+  isCompressed: boolean;
+}
+
+const HEADER_BYTES = 5;
+
+/** Follows the messages of a stream: each has a flag, its length in 4 bytes, and its content. */
+export class FrameReader {
+  /** How many messages have begun. */
+  begun = 0;
+  /** How long the last of them is, or as much of its length as has arrived. */
+  bytes = 0;
+  #headerBytes = 0;
+  #isCompressed = false;
+  #missing = 0;
+
+  /** Returns the messages that end in this chunk. */
+  read(chunk: Uint8Array): Frame[] {
+    const whole: Frame[] = [];
+    for (let at = 0; at < chunk.length;) {
+      if (this.#headerBytes < HEADER_BYTES) {
+        this.#readHeader(chunk[at] ?? 0);
+        at += 1;
+      } else {
+        const taken = Math.min(this.#missing, chunk.length - at);
+        this.#missing -= taken;
+        at += taken;
+      }
+      if (this.#headerBytes < HEADER_BYTES || this.#missing > 0) continue;
+      whole.push({ bytes: this.bytes, isCompressed: this.#isCompressed });
+      this.#headerBytes = 0;
+    }
+    return whole;
+  }
+
+  #readHeader(byte: number): void {
+    if (this.#headerBytes === 0) {
+      this.begun += 1;
+      this.#isCompressed = byte === 1;
+      this.bytes = 0;
+    } else {
+      this.bytes = this.bytes * 256 + byte;
+      this.#missing = this.bytes;
+    }
+    this.#headerBytes += 1;
+  }
+}

@@ -1,4 +1,6 @@
 import { constants, type DatabaseSync, type StatementSync } from "node:sqlite";
+import type { SqlValue } from "../../coordinator/kernel/ports.ts";
+import { tablesFault, upgradeFault } from "../../coordinator/kernel/tables.ts";
 
 /** White space and comments, texts, quoted names, words, parameters, numbers, and single characters. */
 const TOKEN = /\s+|--[^\n]*|'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|[A-Za-z_]\w*|\?\d*|\d[\w.]*|./gs;
@@ -139,4 +141,26 @@ export class PartTables {
     const table = OF_TABLE.has(action) ? first : OF_INDEX.has(action) ? second : null;
     return table === null || this.#mayHave === undefined || this.#mayHave(table);
   }
+}
+
+interface Place {
+  /** The attached database. */
+  database?: string;
+  /** What the names of the object's tables begin with. */
+  prefix?: string;
+  /** The directory knows the format in force. All others are told it. */
+  isDirectory: boolean;
+}
+
+/** Returns why this code cannot work with the tables of an object. Changes nothing. */
+export function objectTablesFault(
+  connection: DatabaseSync,
+  { database = "main", prefix = "", isDirectory }: Place,
+): string | undefined {
+  const meta = `${prefix}meta`;
+  const isMade = connection.prepare(`SELECT 1 FROM ${database}.sqlite_schema WHERE name = ?`).get(meta);
+  if (isMade === undefined) return undefined;
+  const value = connection.prepare(`SELECT value FROM ${database}."${meta}" WHERE name = ?`);
+  const read = (name: string): SqlValue | undefined => value.get(name)?.["value"] as SqlValue | undefined;
+  return tablesFault(read) ?? (isDirectory ? upgradeFault(read) : undefined);
 }

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { SqliteDatabase } from "../node/sqlite-database.ts";
-import { failureOf, StorageFailure, type OnStorageFailure } from "./storage-failure.ts";
+import { failureOf, StorageFailure, type OnStorageFailure } from "./disk.ts";
 
 /** What the thread sends. */
 export type CheckpointMessage = "loaded" | CheckpointResult;

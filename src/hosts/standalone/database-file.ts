@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { LOG_BYTES } from "./checkpointer.ts";
-import { StorageFailure } from "./storage-failure.ts";
+import { StorageFailure } from "./disk.ts";
 
 /** The file in the folder of the databases that has all parts. */
 export const DATABASE = "leasehold.sqlite";

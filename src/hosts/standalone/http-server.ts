@@ -1,11 +1,11 @@
 import {
   createServer,
   STATUS_CODES,
+  ServerResponse,
   type IncomingMessage,
   type RequestListener,
   type Server,
   type ServerOptions,
-  type ServerResponse,
 } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
@@ -14,11 +14,9 @@ import { MessageBudget } from "../grpc/message-budget.ts";
 import { WRONG_HOST } from "../../coordinator/api/app.ts";
 import type { HttpAnswer, Incoming } from "../../coordinator/api/incoming.ts";
 import type { Failure } from "../../coordinator/api/problem.ts";
-import { MAX_CONNECTIONS } from "./connection-limit.ts";
-import { boundedBy } from "./bounded-request.ts";
-import { announceClose, Connections } from "./connections.ts";
-import { countedIn } from "./counted-answer.ts";
-import { NodeRequest, sendAnswer } from "./node-request.ts";
+import { MAX_CONNECTIONS, announceClose, Connections } from "./connections.ts";
+import { boundedBy, NodeRequest, sendAnswer } from "./node-request.ts";
+import { isShared } from "../../coordinator/api/encoded-once.ts";
 
 interface Application {
   /** Carries out a request, as the Worker does. */
@@ -253,3 +251,44 @@ export function listenError(
   const problem = code === "EADDRINUSE" ? "is in use" : `cannot be used (${code ?? message})`;
   return new Error(`port ${port} ${problem}; set ${setting} to another port`);
 }
+
+/** Longer texts are encoded at once. Node would keep the text beside its bytes. */
+const LONG_TEXT = 16_384;
+
+/**
+ * Makes the class of answers that count in `unread` until their callers have taken them. If they are too many
+ * bytes, the connections with the oldest answers are closed. Documents that all answers share don't count, so
+ * callers without a key can't bring that about.
+ */
+const countedIn = (unread: MessageBudget): typeof ServerResponse =>
+  class CountedAnswer<Request extends IncomingMessage> extends ServerResponse<Request> {
+    bytes = 0;
+    #isFollowed = false;
+
+    // `sendAnswer` calls `write` and `end` in no other way.
+    override write(chunk: unknown): boolean {
+      const isTaken = super.write(chunk);
+      if (!isTaken && !isShared(chunk)) this.#count();
+      return isTaken;
+    }
+
+    override end(chunk?: unknown): this {
+      super.end(typeof chunk === "string" && chunk.length > LONG_TEXT ? Buffer.from(chunk) : chunk);
+      if (chunk !== undefined && this.writableLength > 0) this.#count();
+      return this;
+    }
+
+    evict(): void {
+      this.destroy();
+    }
+
+    #count(): void {
+      const leave = (): void => unread.remove(this);
+      if (!this.#isFollowed) this.on("drain", leave).once("close", leave);
+      this.#isFollowed = true;
+      leave();
+      this.bytes = 0;
+      unread.add(this);
+      unread.grow(this, this.writableLength);
+    }
+  };

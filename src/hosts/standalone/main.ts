@@ -12,10 +12,10 @@ import { createClient } from "../../users/client/index.ts";
 import type { TypesDocument } from "../../common/types/document.ts";
 import { withoutQuotes } from "../../coordinator/d1/database.ts";
 import { escapeControls } from "../../common/text/escape.ts";
-import { MAX_CONNECTIONS } from "./connection-limit.ts";
+import { MAX_CONNECTIONS } from "./connections.ts";
 import { restorePart, salvageParts } from "./recover.ts";
 import { backUpState, startStandalone, type Standalone, type StandaloneOptions } from "./server.ts";
-import type { StorageFailure } from "./storage-failure.ts";
+import type { StorageFailure } from "./disk.ts";
 
 const HELP = `Usage: npm run standalone -- [options]
 

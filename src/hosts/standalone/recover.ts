@@ -8,8 +8,7 @@ import { lockState } from "../workerd/state-lock.ts";
 import { makeCopy } from "./backup.ts";
 import { DATABASE, openDatabase } from "./database-file.ts";
 import { attach, checkPart, copyPart, dropPart, isPart, partFault, partsIn } from "./parts.ts";
-import { openFolder } from "./state-folder.ts";
-import { clearUse, hasBeenInUse } from "./use-mark.ts";
+import { openFolder, clearUse, hasBeenInUse } from "./state-folder.ts";
 
 const databasesOf = (folder: string): string => join(folder, "databases");
 const databaseOf = (folder: string): string => join(databasesOf(folder), DATABASE);

@@ -1,23 +1,22 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { devKeys, type DevKeys } from "../workerd/dev-keys.ts";
-import { shardsFault } from "../workerd/shards.ts";
+import { shardsFault } from "../workerd/settings.ts";
 import { lockState, type StateLock } from "../workerd/state-lock.ts";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { readConfig } from "../../coordinator/config.ts";
 import type { GrpcServer } from "../grpc/grpc-server.ts";
-import { requestSend } from "../grpc/request-send.ts";
+import { requestSend } from "../grpc/send.ts";
 import { Host, type HostOptions } from "../node/host.ts";
-import { connectionLimit } from "./connection-limit.ts";
+import { connectionLimit } from "./connections.ts";
 import { backUp, type BackedUp, type UsedSource } from "./backup.ts";
 import { askForBackup, listenForBackups } from "./control.ts";
 import { addressOf, HttpServer, listenError, type HttpOptions } from "./http-server.ts";
 import { partFault } from "./parts.ts";
-import { openFolder } from "./state-folder.ts";
+import { openFolder, clearUse } from "./state-folder.ts";
 import { Storage } from "./storage.ts";
-import type { OnStorageFailure } from "./storage-failure.ts";
+import type { OnStorageFailure } from "./disk.ts";
 import { systemClock } from "./system-clock.ts";
-import { clearUse } from "./use-mark.ts";
 
 export interface StandaloneOptions {
   host: string;

@@ -1,5 +1,5 @@
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
-import type { HostClock } from "../node/host-clock.ts";
+import type { HostClock } from "../node/hosted-object.ts";
 
 /** Node's longest delay. It fires longer timers at once. */
 const MAX_DELAY_MS = 2 ** 31 - 1;

@@ -12,14 +12,12 @@ import { readConfig } from "../../coordinator/config.ts";
 import { bundle, workerEntry, type WorkerModule } from "../../../scripts/bundle.ts";
 import { devKeys, type DevKeys, type Dispatch } from "./dev-keys.ts";
 import { syncFolders } from "./durable-file.ts";
-import { watchClock } from "./clock-watch.ts";
+import { watchClock, FAILED_TRIES, RESTART_TRIES, RuntimeWatch } from "./runtime-watch.ts";
 import { freePort } from "./free-port.ts";
 import { publicSocketAt } from "./public-socket.ts";
-import { FAILED_TRIES, RESTART_TRIES, RuntimeWatch } from "./runtime-watch.ts";
-import { shardsFault } from "./shards.ts";
-import { checkpoint, forEachDatabase } from "./state-databases.ts";
+import { shardsFault } from "./settings.ts";
+import { checkpoint, forEachDatabase, checkTables } from "./state-databases.ts";
 import { openState } from "./state-file.ts";
-import { checkTables } from "./state-tables.ts";
 import { lockState } from "./state-lock.ts";
 import { withoutSignalHandlers, workerdWrapper } from "./workerd.ts";
 

@@ -1,7 +1,8 @@
 import { rmSync } from "node:fs";
 import { readdir } from "node:fs/promises";
-import { join } from "node:path";
+import { join, basename, dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { objectTablesFault } from "../node/part-tables.ts";
 
 /** Databases of a state folder: one for each object, one for D1, and the runtime's own. */
 export async function stateDatabases(stateFolder: string): Promise<string[]> {
@@ -18,7 +19,7 @@ export async function stateDatabases(stateFolder: string): Promise<string[]> {
 }
 
 /** How long the runtime of a killed coordinator may take to end. */
-export const RUNTIME_ENDS_MS = 5_000;
+const RUNTIME_ENDS_MS = 5_000;
 
 /**
  * Moves what is only in a database's write-ahead log into its main file, and removes the log. Throws if a
@@ -61,4 +62,26 @@ export async function forEachDatabase(stateFolder: string, act: (path: string) =
     }
   }
   return failures;
+}
+
+/** The folder of the databases of the class. */
+const DIRECTORY = "leasehold-Directory";
+
+/** Throws if this code cannot work with the tables of an object of a coordinator that is stopped. */
+export async function checkTables(stateFolder: string): Promise<void> {
+  for (const path of await stateDatabases(stateFolder)) {
+    const fault = faultOf(path);
+    if (fault !== undefined) throw new Error(`${path} cannot be used: ${fault}`);
+  }
+}
+
+function faultOf(path: string): string | undefined {
+  const connection = new DatabaseSync(path, { timeout: RUNTIME_ENDS_MS });
+  try {
+    return objectTablesFault(connection, { isDirectory: basename(dirname(path)) === DIRECTORY });
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  } finally {
+    connection.close();
+  }
 }

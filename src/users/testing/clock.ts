@@ -1,5 +1,5 @@
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
-import type { HostClock } from "../../hosts/node/host-clock.ts";
+import type { HostClock } from "../../hosts/node/hosted-object.ts";
 
 interface Timer {
   dueMs: number;

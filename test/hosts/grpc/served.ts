@@ -2,8 +2,7 @@
 import { Client as NativeClient, credentials, type ChannelOptions } from "@grpc/grpc-js";
 import { sendWith } from "../../../src/cli/grpc/send-certificate.ts";
 import { GrpcServer, type GrpcOptions } from "../../../src/hosts/grpc/grpc-server.ts";
-import { httpSend } from "../../../src/hosts/grpc/http-send.ts";
-import { requestSend } from "../../../src/hosts/grpc/request-send.ts";
+import { httpSend, requestSend } from "../../../src/hosts/grpc/send.ts";
 import { Client } from "../../suites/conformance/client.ts";
 import { keyIn } from "../../suites/conformance/coordinator.ts";
 import { serveFiles, type Served } from "../standalone/served.ts";

@@ -20,9 +20,7 @@ import {
   type ServerReflectionRequest,
   type ServerReflectionResponse,
 } from "../../../src/coordinator/wire/generated/grpc/reflection/v1/reflection_pb.js";
-import { httpSend } from "../../../src/hosts/grpc/http-send.ts";
-import { requestSend } from "../../../src/hosts/grpc/request-send.ts";
-import type { WebResponse } from "../../../src/hosts/grpc/send.ts";
+import { httpSend, requestSend, type WebResponse } from "../../../src/hosts/grpc/send.ts";
 import {
   BeginUpdateRequestSchema,
   BeginUpdateResponseSchema,

@@ -6,12 +6,16 @@ import type { Ports } from "../../../src/coordinator/kernel/ports.ts";
 import { FORMAT } from "../../../src/coordinator/kernel/formats.ts";
 import * as kinds from "../../../src/coordinator/capabilities/index.ts";
 import { META_TABLE } from "../../../src/coordinator/kernel/meta.ts";
-import { Host } from "../../../src/hosts/node/host.ts";
+import { Host, nodeSha256 } from "../../../src/hosts/node/host.ts";
 import { MemoryStore } from "../../../src/hosts/node/object-store.ts";
 import { SqliteDatabase } from "../../../src/hosts/node/sqlite-database.ts";
 import { TestClock } from "../../../src/users/testing/clock.ts";
 import { makeKeys } from "../../../src/users/testing/coordinator.ts";
 import { STAMP } from "../../support/ops.ts";
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex } from "@noble/hashes/utils.js";
+import * as fc from "fast-check";
+import { wordsOf } from "../../../src/common/sha256.ts";
 
 test("[B5] an instance that ends itself is logged without names, and another one goes on", async () => {
   const secret = randomBytes(32).toString("hex");
@@ -132,4 +136,24 @@ test("[M9] every object refuses a message in a format that its code does not spe
     }
   host.close();
   clock.stop();
+});
+
+const libraryOf = (text: string): string => bytesToHex(sha256(new TextEncoder().encode(text)));
+
+/** The hash of Node must equal that of Workers, because both decide which shard has a name. */
+test("both hashes are the same, also of characters that are not in UTF-8", () => {
+  for (const text of ["", "1:ada@example.com", "\ud800", "a\udc00b", "x".repeat(100_000)])
+    expect(nodeSha256(text)).toBe(libraryOf(text));
+  fc.assert(
+    fc.property(
+      fc.string({ unit: "binary", maxLength: 300 }),
+      (text) => nodeSha256(text) === libraryOf(text),
+    ),
+  );
+});
+
+test("the words of a hash are its bytes", () => {
+  const bytes = sha256(new TextEncoder().encode("a"));
+  const view = new DataView(bytes.buffer, bytes.byteOffset);
+  expect(wordsOf(nodeSha256("a"))).toEqual([0, 4, 8, 12].map((offset) => view.getUint32(offset)));
 });

@@ -5,8 +5,12 @@ import { peerMethod } from "../../../src/coordinator/kernel/method.ts";
 import type { Ports } from "../../../src/coordinator/kernel/ports.ts";
 import { TestClock } from "../../../src/users/testing/clock.ts";
 import { SqliteDatabase } from "../../../src/hosts/node/sqlite-database.ts";
-import { AlarmQueue } from "../../../src/hosts/node/alarm-queue.ts";
-import { HostedObject, type Instance, type ObjectContext } from "../../../src/hosts/node/hosted-object.ts";
+import {
+  AlarmQueue,
+  HostedObject,
+  type Instance,
+  type ObjectContext,
+} from "../../../src/hosts/node/hosted-object.ts";
 import { HostedNamespace } from "../../../src/hosts/node/namespace.ts";
 import { MemoryStore, type ObjectStore } from "../../../src/hosts/node/object-store.ts";
 import { sizesIn } from "../../support/private-fields.ts";

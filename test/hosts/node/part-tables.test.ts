@@ -8,9 +8,8 @@ import { directorySchema } from "../../../src/coordinator/kernel/directory/schem
 import { ledgerSchema } from "../../../src/coordinator/kernel/ledger/schema.ts";
 import { migrate } from "../../support/migrate.ts";
 import { shardSchema } from "../../../src/coordinator/kernel/shard/schema.ts";
-import { NodeSql } from "../../../src/hosts/node/node-sql.ts";
+import { NodeSql, SqliteDatabase } from "../../../src/hosts/node/sqlite-database.ts";
 import { inPart, PartTables } from "../../../src/hosts/node/part-tables.ts";
-import { SqliteDatabase } from "../../../src/hosts/node/sqlite-database.ts";
 
 describe("the names of a statement", () => {
   test.each([

@@ -14,7 +14,7 @@ import { wallClock } from "../../../src/coordinator/runtime.ts";
 import { bodyOf, encodedOnce } from "../../../src/coordinator/api/encoded-once.ts";
 import type { HttpAnswer, Incoming } from "../../../src/coordinator/api/incoming.ts";
 import type { Failure } from "../../../src/coordinator/api/problem.ts";
-import { connectionLimit } from "../../../src/hosts/standalone/connection-limit.ts";
+import { connectionLimit } from "../../../src/hosts/standalone/connections.ts";
 import { HttpServer, type HttpOptions } from "../../../src/hosts/standalone/http-server.ts";
 import { serveFiles, type Served } from "./served.ts";
 

@@ -6,9 +6,8 @@ import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { SqliteDatabase } from "../../../src/hosts/node/sqlite-database.ts";
 import { LOG_BYTES } from "../../../src/hosts/standalone/checkpointer.ts";
-import type { Disk } from "../../../src/hosts/standalone/disk.ts";
+import type { Disk, StorageFailure } from "../../../src/hosts/standalone/disk.ts";
 import { Storage } from "../../../src/hosts/standalone/storage.ts";
-import type { StorageFailure } from "../../../src/hosts/standalone/storage-failure.ts";
 
 /** A disk whose syncs end when the test says so. */
 class HeldDisk implements Disk {

@@ -12,7 +12,7 @@ import { addHolds } from "../../support/holds.ts";
 import { inSlice, slice } from "../../support/slice.ts";
 import { buildWorker } from "../../../scripts/bundle.ts";
 import { freePort } from "../../../src/hosts/workerd/free-port.ts";
-import { NodeSql } from "../../../src/hosts/node/node-sql.ts";
+import { NodeSql } from "../../../src/hosts/node/sqlite-database.ts";
 import { armVariables, CRON_PATH, exempt, failpoints, namedWrites, objectWrites } from "./failpoints.ts";
 import { claimOf, LocalDatabase, type Row } from "./local-database.ts";
 import { describeRound, matrix, drawRoundSettings } from "./round-settings.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
-import { checkTables } from "../../../src/hosts/workerd/state-tables.ts";
+import { checkTables } from "../../../src/hosts/workerd/state-databases.ts";
 import { META_TABLE } from "../../../src/coordinator/kernel/meta.ts";
 
 function stateWith(className: string, name: string, value: string | number): string {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { FrameReader, type Frame } from "../../../src/hosts/grpc/frame-reader.ts";
+import { FrameReader, type Frame } from "../../../src/hosts/grpc/request-guard.ts";
 
 function frame(bytes: number, isCompressed = false): Buffer {
   const made = Buffer.alloc(5 + bytes, 1);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { LogOutput } from "../../../src/hosts/workerd/log-output.ts";
+import { LogOutput } from "../../../src/hosts/workerd/server-process.ts";
 
 test("lines without room are dropped, and their number is logged once there is room", () => {
   const sent: string[] = [];

@@ -13,7 +13,7 @@ import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { clearUse, markUse, UntrustedCopy } from "../../../src/hosts/standalone/use-mark.ts";
+import { clearUse, markUse, UntrustedCopy } from "../../../src/hosts/standalone/state-folder.ts";
 
 let parent: string;
 let folder: string;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { shardsFault } from "../../../src/hosts/workerd/shards.ts";
+import { shardsFault } from "../../../src/hosts/workerd/settings.ts";
 import { placementOf } from "../../../src/coordinator/kernel/placement.ts";
 
 test("the variable may have any number up to the present number of shards", () => {

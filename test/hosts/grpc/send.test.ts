@@ -3,8 +3,13 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { createServer as createTcpServer, type AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { httpSend, type SendLimits } from "../../../src/hosts/grpc/http-send.ts";
-import { MAX_ANSWER_BYTES, NotConnected, type WebRequest } from "../../../src/hosts/grpc/send.ts";
+import {
+  httpSend,
+  type SendLimits,
+  MAX_ANSWER_BYTES,
+  NotConnected,
+  type WebRequest,
+} from "../../../src/hosts/grpc/send.ts";
 import { Authority } from "./certificates.ts";
 
 async function listen(server: Server): Promise<number> {

@@ -1,6 +1,6 @@
 /** Tests that `npm start` restarts its runtime when the machine's clock is set back. */
 import { afterEach, expect, test, vi } from "vitest";
-import { watchClock } from "../../../src/hosts/workerd/clock-watch.ts";
+import { watchClock } from "../../../src/hosts/workerd/runtime-watch.ts";
 
 afterEach(() => void vi.useRealTimers());
 
