@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { runCommandLine } from "../../src/cli/framework/run-command-line.ts";
-import type { ExitCode } from "../../src/cli/framework/exit-codes.ts";
+import type { ExitCode } from "../../src/cli/framework/command-error.ts";
 import type { Io } from "../../src/cli/framework/io.ts";
 import { createClient, type Client } from "../../src/users/client/index.ts";
 import {

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { withExamples } from "../framework/example.ts";
+import { withExamples } from "../framework/arguments.ts";
 import type { Run } from "../framework/run.ts";
 import { withChangeOptions } from "../safety/confirm.ts";
 import { api } from "./api.ts";

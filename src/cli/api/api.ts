@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
-import { messageOf, usageError } from "../framework/command-error.ts";
+import { messageOf, usageError, exitCodes, type ExitCode } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { exitCodes, type ExitCode } from "../framework/exit-codes.ts";
 import { escapeLines, toJson } from "../../common/text/escape.ts";
 import type { Result } from "../output/result.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";

@@ -1,7 +1,6 @@
 import { Option, type Command } from "commander";
 import type { AuditEntry } from "../../users/client/index.ts";
-import { cellId, duration, limitOption } from "../framework/arguments.ts";
-import { withExamples } from "../framework/example.ts";
+import { cellId, duration, limitOption, withExamples } from "../framework/arguments.ts";
 import type { Run } from "../framework/run.ts";
 import { listAudit } from "./list-audit.ts";
 

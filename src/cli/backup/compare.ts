@@ -4,9 +4,8 @@ import { DigestSum } from "../../common/digest.ts";
 import type { Io } from "../framework/io.ts";
 import { countOf } from "../../common/text/count-of.ts";
 import { orderSources, sectionOf } from "./changed-claims.ts";
-import { otherCell } from "./deployment-cells.ts";
+import { otherCell, untilAnswered } from "./deployment-cells.ts";
 import type { Backup } from "./read-backup.ts";
-import { untilAnswered } from "./until-answered.ts";
 
 /** What a comparison with the deployment has found, in ranges of some thousand claims. */
 export interface Comparison {

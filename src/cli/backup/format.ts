@@ -7,8 +7,7 @@ import type {
   ClaimRecord,
   TypeSet,
 } from "../../users/client/api-types.ts";
-import { CommandError } from "../framework/command-error.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
+import { CommandError, exitCodes } from "../framework/command-error.ts";
 
 /** A file of another version is refused. */
 export const FORMAT_VERSION = 1;

@@ -1,10 +1,9 @@
 import { isLeaseholdError, type Part, type Reconciliation } from "../../users/client/index.ts";
 import { parsePositions } from "../../users/router/positions.ts";
-import { CommandError } from "../framework/command-error.ts";
+import { CommandError, exitCodes } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
-import { callPart } from "../parts/call-part.ts";
-import { untilAnswered } from "./until-answered.ts";
+import { callPart } from "../parts/parts.ts";
+import { untilAnswered } from "./deployment-cells.ts";
 
 /**
  * How far the epochs of restored claims begin above the newest position of the backup: more than a shard

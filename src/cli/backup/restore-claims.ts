@@ -5,7 +5,7 @@ import type { Io } from "../framework/io.ts";
 import type { Claim } from "./changed-claims.ts";
 import { leaseIdOf } from "./lease-id.ts";
 import type { Backup } from "./read-backup.ts";
-import { untilAnswered } from "./until-answered.ts";
+import { untilAnswered } from "./deployment-cells.ts";
 
 type Create = NonNullable<Batch["creates"]>[number];
 

@@ -1,7 +1,6 @@
 import type { Cell, Client } from "../../users/client/index.ts";
-import { CommandError } from "../framework/command-error.ts";
+import { CommandError, exitCodes } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
 import type { Io } from "../framework/io.ts";
 import { fields } from "../output/table.ts";
 import type { Result } from "../output/result.ts";
@@ -9,17 +8,16 @@ import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
 import { countOf } from "../../common/text/count-of.ts";
 import { escapeControls } from "../../common/text/escape.ts";
 import { commandLine } from "../../common/text/shell-word.ts";
-import { addCell } from "./add-cell.ts";
+import { addCell, cellsOf, untilAnswered } from "./deployment-cells.ts";
 import { compare, RANGES_PER_CALL, type Comparison } from "./compare.ts";
-import { endRestore, startRestore } from "../operations/call-operations.ts";
-import { cellsOf } from "./deployment-cells.ts";
+import { endRestore, startRestore } from "../operations/operations.ts";
 import { leaseIdOf } from "./lease-id.ts";
 import { leastPositionOf, protectShards, readShards } from "./protect-shards.ts";
 import { readBackup, type Backup } from "./read-backup.ts";
 import { CLAIMS_PER_LEASE, restoreClaims, type RestoredClaims } from "./restore-claims.ts";
-import { restoreRemoved } from "./restore-removed.ts";
-import { untilAnswered } from "./until-answered.ts";
 import { exitCodeOf } from "./verify-backup.ts";
+import { approveRemoval } from "../cells/remove-cell.ts";
+import { callRoute } from "../connection/call-route.ts";
 
 const PAGE_SIZE = 1_000;
 
@@ -264,4 +262,50 @@ function resultOf(
     ],
     exitCode: claims.lost > 0 ? exitCodes.drift : exitCodeOf(comparison),
   };
+}
+
+/** A cell without claims needs one step for each shard, and each of them may fail for a while. */
+const MAX_STEPS = 2_000;
+const PAUSE_MS = 100;
+
+/**
+ * Registers a cell and removes it, so that its id is never used again (X5). It has no claims. Called when the
+ * claims of all others are there, because whoever has one of its keys could take names until it is removed.
+ */
+async function restoreRemoved(
+  context: Context,
+  client: Client,
+  cell: Cell,
+  { revokedKeys }: Backup,
+  reason: string,
+): Promise<void> {
+  const { io } = context;
+  const { cell_id: id } = cell;
+  const stateNow = async (): Promise<Cell | undefined> =>
+    (await cellsOf(io, client)).find(({ cell_id: known }) => known === id);
+  const before = await stateNow();
+  if (before === undefined) await addCell(context, client, cell, reason);
+  else if (before.removed_at !== null) return;
+  if (before === undefined || before.state === "ACTIVE")
+    await untilAnswered(io, () => client.cells.freeze(id, { reason }));
+  for (const key of revokedKeys)
+    if (key.cell_id === id && Date.parse(key.expires_at) > io.now())
+      await untilAnswered(io, () => client.keys.revoke(key.id, { cell_id: id, reason }));
+  const state = (await stateNow())?.state;
+  if (state === "FROZEN") await untilAnswered(io, () => client.cells.drain(id, { reason }));
+  if (state === "FROZEN" || state === "DRAINING")
+    await untilAnswered(io, () => approveRemoval(context, id, []));
+  for (let step = 0; step < MAX_STEPS; step += 1) {
+    const path = `/v1/admin/cells/${encodeURIComponent(id)}/removal/steps`;
+    await untilAnswered(io, () =>
+      callRoute(context, { method: "POST", path, body: JSON.stringify({ reason }) }),
+    );
+    if ((await stateNow())?.removed_at !== null) return;
+    await io.wait(PAUSE_MS);
+  }
+  throw new CommandError(
+    `the removal of cell ${id} does not end: look at its state, and repeat the restore`,
+    exitCodes.unavailable,
+    [`leasehold cells show ${id}`],
+  );
 }

@@ -1,5 +1,5 @@
 import type { Context } from "../framework/context.ts";
-import { exitCodes, type ExitCode } from "../framework/exit-codes.ts";
+import { exitCodes, type ExitCode } from "../framework/command-error.ts";
 import { fields, table } from "../output/table.ts";
 import type { Result } from "../output/result.ts";
 import { countOf } from "../../common/text/count-of.ts";

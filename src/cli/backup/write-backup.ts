@@ -1,14 +1,12 @@
 import type { ChangesPage, Client } from "../../users/client/index.ts";
 import { isLeaseholdError } from "../../users/client/index.ts";
-import { CommandError } from "../framework/command-error.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
+import { CommandError, exitCodes } from "../framework/command-error.ts";
 import type { Io } from "../framework/io.ts";
 import type { BackupWriter, Progress } from "./backup-writer.ts";
 import { sectionOf } from "./changed-claims.ts";
-import { cellsOf, otherCell } from "./deployment-cells.ts";
+import { cellsOf, otherCell, untilAnswered } from "./deployment-cells.ts";
 import { FORMAT_VERSION, type Header } from "./format.ts";
 import { readBackup, type Backup } from "./read-backup.ts";
-import { untilAnswered } from "./until-answered.ts";
 
 const RECORDS_PER_CURSOR = 200;
 /**

@@ -3,9 +3,8 @@ import type { Client } from "../../users/client/index.ts";
 import { createClient } from "../../users/client/index.ts";
 import { removeEmptyCell } from "../cells/remove-cell.ts";
 import { keyFactsOf } from "../connection/key-facts.ts";
-import { CommandError, usageError } from "../framework/command-error.ts";
+import { CommandError, usageError, exitCodes } from "../framework/command-error.ts";
 import { Context } from "../framework/context.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
 import { commandLine } from "../../common/text/shell-word.ts";
 
 export interface BenchCell {

@@ -1,8 +1,7 @@
 import { keyFactsOf } from "../connection/key-facts.ts";
 import { isLoopback } from "../connection/loopback.ts";
-import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
+import { CommandError, messageOf, usageError, exitCodes, type ExitCode } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { exitCodes, type ExitCode } from "../framework/exit-codes.ts";
 import { durationText } from "../../common/text/duration.ts";
 import type { Result } from "../output/result.ts";
 import { commandLine } from "../../common/text/shell-word.ts";

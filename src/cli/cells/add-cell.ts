@@ -2,7 +2,7 @@ import type { NewCell } from "../../users/client/index.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
 import { commandLine } from "../../common/text/shell-word.ts";
-import { cellText } from "./show-cell.ts";
+import { cellText } from "./cells.ts";
 
 interface AddOptions {
   name: string;

@@ -1,14 +1,11 @@
 import { Option, type Command } from "commander";
-import { cellId, limitOption } from "../framework/arguments.ts";
-import { withExamples } from "../framework/example.ts";
+import { cellId, limitOption, withExamples } from "../framework/arguments.ts";
 import type { Run } from "../framework/run.ts";
 import { withChangeOptions } from "../safety/confirm.ts";
 import { addCell } from "./add-cell.ts";
 import { drainCell, freezeCell, thawCell, undrainCell } from "./freeze-cell.ts";
-import { listCells } from "./list-cells.ts";
+import { listCells, setCell, showCell } from "./cells.ts";
 import { removeCell } from "./remove-cell.ts";
-import { setCell } from "./set-cell.ts";
-import { showCell } from "./show-cell.ts";
 
 const HINTS = ["wnam", "enam", "sam", "weur", "eeur", "apac", "apac-ne", "apac-se", "oc", "afr", "me"];
 

@@ -8,9 +8,8 @@ import { DigestSum, digestWordsOf } from "../../common/digest.ts";
 import { typesOf } from "../../common/types/document.ts";
 import { Types } from "../../common/types/types.ts";
 import { toJson } from "../../common/text/escape.ts";
-import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
+import { CommandError, messageOf, usageError, exitCodes } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
 
 const PROGRESS_EVERY = 10_000;
 /** Lines are written together, because each write of a file takes a turn of the event loop. */

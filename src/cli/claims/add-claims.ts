@@ -1,14 +1,10 @@
 import { Option, type Command } from "commander";
-import { cellId, limitOption } from "../framework/arguments.ts";
-import { withExamples } from "../framework/example.ts";
+import { cellId, limitOption, withExamples } from "../framework/arguments.ts";
 import type { Run } from "../framework/run.ts";
 import { withChangeOptions } from "../safety/confirm.ts";
-import { eraseHistory } from "./erase-history.ts";
+import { eraseHistory, listHistory } from "./history.ts";
 import { exportClaims } from "./export-claims.ts";
-import { findClaims } from "./find-claims.ts";
-import { listClaims } from "./list-claims.ts";
-import { listHistory } from "./list-history.ts";
-import { showClaim } from "./show-claim.ts";
+import { findClaims, listClaims, showClaim } from "./claims.ts";
 
 const collect = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
 

@@ -1,12 +1,11 @@
 import type { Source } from "../../users/client/index.ts";
-import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
+import { CommandError, messageOf, usageError, exitCodes } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
 import { failureOf } from "../framework/failure.ts";
 import { ClosedOutputError } from "../framework/io.ts";
 import { toJson } from "../../common/text/escape.ts";
 import { commandLine } from "../../common/text/shell-word.ts";
-import type { RangeOptions } from "./list-claims.ts";
+import type { RangeOptions } from "./claims.ts";
 
 interface ExportOptions extends RangeOptions {
   source: Source["type"];

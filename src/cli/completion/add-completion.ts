@@ -1,5 +1,5 @@
 import { Argument, type Command } from "commander";
-import { withExamples } from "../framework/example.ts";
+import { withExamples } from "../framework/arguments.ts";
 import type { Run } from "../framework/run.ts";
 import { commandTree } from "./command-tree.ts";
 import { scripts, shells, type Shell } from "./scripts.ts";

@@ -1,6 +1,5 @@
 import { Option, type Command } from "commander";
-import { cellId, wholeNumber } from "../framework/arguments.ts";
-import { withExamples } from "../framework/example.ts";
+import { cellId, wholeNumber, withExamples } from "../framework/arguments.ts";
 import type { Run } from "../framework/run.ts";
 import type { ConformanceOptions } from "./conformance.ts";
 

@@ -2,8 +2,7 @@
 import { NoAnswerError, type Api, type CellName, type Received } from "../../users/conformance/api.ts";
 import type { NameTypes } from "../../users/conformance/check-context.ts";
 import { describe } from "../../users/conformance/nonconformity.ts";
-import { CommandError, usageError } from "../framework/command-error.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
+import { CommandError, usageError, exitCodes } from "../framework/command-error.ts";
 import type { Tested } from "./read-keys.ts";
 
 function cellsOf({ cell, otherCell }: Tested): [who: CellName, id: string][] {

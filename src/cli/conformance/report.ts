@@ -8,7 +8,7 @@ import {
 import type { Check, NameTypes } from "../../users/conformance/check-context.ts";
 import { escapeLines } from "../../common/text/escape.ts";
 import { commandLine } from "../../common/text/shell-word.ts";
-import { exitCodes, type ExitCode } from "../framework/exit-codes.ts";
+import { exitCodes, type ExitCode } from "../framework/command-error.ts";
 import type { Result } from "../output/result.ts";
 import type { Style } from "../output/style.ts";
 import { table, type Column } from "../output/table.ts";

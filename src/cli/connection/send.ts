@@ -1,6 +1,5 @@
 import type { Io } from "../framework/io.ts";
-import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
+import { CommandError, messageOf, usageError, exitCodes } from "../framework/command-error.ts";
 import type { Target } from "./target.ts";
 
 export interface RawRequest {

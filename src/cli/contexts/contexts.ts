@@ -1,8 +1,7 @@
 import { readConfig, writeConfig, type Config, type SavedContext } from "../connection/config-file.ts";
 import { keyFactsOf } from "../connection/key-facts.ts";
-import { CommandError } from "../framework/command-error.ts";
+import { CommandError, exitCodes } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
 import { durationText } from "../../common/text/duration.ts";
 import { listResult, type Result } from "../output/result.ts";
 import { commandLine } from "../../common/text/shell-word.ts";

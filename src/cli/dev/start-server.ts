@@ -2,8 +2,7 @@ import type { Standalone } from "../../hosts/standalone/server.ts";
 import type { TypesDocument } from "../../common/types/document.ts";
 import { declareTypes } from "../files/types-file.ts";
 import { createClient, type Client } from "../../users/client/index.ts";
-import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
+import { CommandError, messageOf, usageError, exitCodes } from "../framework/command-error.ts";
 import { escapeControls } from "../../common/text/escape.ts";
 
 /** The cells that a coordinator for developers has. */

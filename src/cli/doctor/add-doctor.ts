@@ -1,5 +1,5 @@
 import { Option, type Command } from "commander";
-import { withExamples } from "../framework/example.ts";
+import { withExamples } from "../framework/arguments.ts";
 import type { Run } from "../framework/run.ts";
 import { doctor } from "./doctor.ts";
 

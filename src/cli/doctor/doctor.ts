@@ -1,16 +1,14 @@
 import { writeFile } from "node:fs/promises";
 import { keyFactsOf, readsEverything } from "../connection/key-facts.ts";
-import { messageOf, usageError } from "../framework/command-error.ts";
+import { messageOf, usageError, exitCodes } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
 import { VERSION } from "../framework/version.ts";
 import { escapeControls } from "../../common/text/escape.ts";
 import { table } from "../output/table.ts";
 import type { Result } from "../output/result.ts";
 import { checkCells } from "./check-cells.ts";
 import { checkConnection } from "./check-connection.ts";
-import { checkDeployment } from "./check-deployment.ts";
-import { checkShards } from "./check-shards.ts";
+import { checkDeployment, checkShards } from "./check-deployment.ts";
 import type { Check } from "./check.ts";
 
 interface DoctorOptions {

@@ -1,5 +1,5 @@
 /** Readers of flags and arguments. Commander shows what they throw, and the command ends with 2. */
-import { InvalidArgumentError, Option } from "commander";
+import { InvalidArgumentError, Option, type Command } from "commander";
 import { durationText, secondsOf } from "../../common/text/duration.ts";
 import { usageError } from "./command-error.ts";
 
@@ -81,3 +81,13 @@ export interface LimitOption {
 
 /** Pages a little larger than the limit show whether there is more. The coordinator reads 1,000 at most. */
 export const pageSizeFor = (limit: number): number => Math.min(limit + 1, 100);
+
+/** Adds examples to the help of a command, each with the sentence that says what it does. */
+export const withExamples = (
+  command: Command,
+  ...examples: readonly (readonly [string, string])[]
+): Command =>
+  command.addHelpText(
+    "after",
+    `\nExamples:\n${examples.map(([line, about]) => `  ${about}:\n    leasehold ${line}`).join("\n")}`,
+  );

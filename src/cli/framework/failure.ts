@@ -1,8 +1,7 @@
 import { CommanderError } from "commander";
 import { isLeaseholdError, type LeaseholdError } from "../../users/client/index.ts";
 import { escapeControls } from "../../common/text/escape.ts";
-import { CommandError, messageOf } from "./command-error.ts";
-import { exitCodes, type ExitCode } from "./exit-codes.ts";
+import { CommandError, messageOf, exitCodes, type ExitCode } from "./command-error.ts";
 import { ClosedOutputError } from "./io.ts";
 
 export interface Failure {

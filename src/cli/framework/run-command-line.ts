@@ -1,7 +1,7 @@
 import { printNextSteps } from "../output/print.ts";
 import { escapeLines, toJson } from "../../common/text/escape.ts";
 import { buildProgram } from "./program.ts";
-import { exitCodes, type ExitCode } from "./exit-codes.ts";
+import { exitCodes, type ExitCode } from "./command-error.ts";
 import { failureOf, type Failure } from "./failure.ts";
 import { ClosedOutputError, type Io, type Output } from "./io.ts";
 import { runWith } from "./run.ts";

@@ -1,9 +1,8 @@
 import type { Command } from "commander";
 import type { Result } from "../output/result.ts";
 import { printResult } from "../output/print.ts";
-import { usageError } from "./command-error.ts";
+import { usageError, exitCodes, type ExitCode } from "./command-error.ts";
 import { Context, type GlobalOptions } from "./context.ts";
-import { exitCodes, type ExitCode } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
 import { refuseMissing } from "./missing.ts";
 

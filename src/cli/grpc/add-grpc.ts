@@ -1,6 +1,5 @@
 import { Option, type Command } from "commander";
-import { wholeNumber } from "../framework/arguments.ts";
-import { withExamples } from "../framework/example.ts";
+import { wholeNumber, withExamples } from "../framework/arguments.ts";
 import type { Run } from "../framework/run.ts";
 import { grpc } from "./grpc.ts";
 

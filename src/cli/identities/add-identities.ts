@@ -1,10 +1,8 @@
 import { Option, type Command } from "commander";
-import { withExamples } from "../framework/example.ts";
+import { withExamples } from "../framework/arguments.ts";
 import type { Run } from "../framework/run.ts";
 import { withChangeOptions } from "../safety/confirm.ts";
-import { applyIdentities, planIdentities } from "./apply-identities.ts";
-import { explainIdentity } from "./explain-identity.ts";
-import { showIdentities } from "./show-identities.ts";
+import { applyIdentities, planIdentities, explainIdentity, showIdentities } from "./identities.ts";
 
 export function addIdentities(program: Command, run: Run): void {
   const group = program

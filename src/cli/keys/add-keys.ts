@@ -1,13 +1,9 @@
 import { Option, type Command } from "commander";
-import { cellId, duration, limitOption } from "../framework/arguments.ts";
-import { withExamples } from "../framework/example.ts";
+import { cellId, duration, limitOption, withExamples } from "../framework/arguments.ts";
 import type { Run } from "../framework/run.ts";
 import { withChangeOptions } from "../safety/confirm.ts";
 import { credentialKinds } from "./credentials.ts";
-import { listKeys } from "./list-keys.ts";
-import { mintKey } from "./mint-key.ts";
-import { revokeKey } from "./revoke-key.ts";
-import { rotateKey } from "./rotate-key.ts";
+import { listKeys, mintKey, revokeKey, rotateKey } from "./keys.ts";
 
 const ROLES = ["cell", "router", "operator", "viewer", "scraper", "bridge"];
 

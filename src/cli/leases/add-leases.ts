@@ -1,6 +1,5 @@
 import { Option, type Command } from "commander";
-import { cellId, duration, limitOption, uuid } from "../framework/arguments.ts";
-import { withExamples } from "../framework/example.ts";
+import { cellId, duration, limitOption, uuid, withExamples } from "../framework/arguments.ts";
 import type { Run } from "../framework/run.ts";
 import { withChangeOptions } from "../safety/confirm.ts";
 import { decide } from "./decide.ts";

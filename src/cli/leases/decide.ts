@@ -1,11 +1,9 @@
-import { CommandError } from "../framework/command-error.ts";
+import { CommandError, exitCodes } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
 import type { Result } from "../output/result.ts";
 import { commandLine } from "../../common/text/shell-word.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
-import { readAdvice } from "./read-advice.ts";
-import { leaseText } from "./show-lease.ts";
+import { readAdvice, leaseText } from "./show-lease.ts";
 
 interface DecideOptions extends ChangeOptions {
   cell: string;

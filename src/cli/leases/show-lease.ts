@@ -1,11 +1,11 @@
-import type { Lease } from "../../users/client/index.ts";
+import { isLeaseholdError, type Lease, type Client } from "../../users/client/index.ts";
 import type { Context } from "../framework/context.ts";
 import { durationText } from "../../common/text/duration.ts";
 import type { Result } from "../output/result.ts";
 import { commandLine } from "../../common/text/shell-word.ts";
 import type { Style } from "../output/style.ts";
 import { fields, table } from "../output/table.ts";
-import { readAdvice } from "./read-advice.ts";
+import { adviceOn } from "../../common/status/lease-advice.ts";
 
 export async function showLease(context: Context, uuid: string, { cell }: { cell: string }): Promise<Result> {
   const client = (await context.client()).forCell(cell);
@@ -60,3 +60,17 @@ const columns = [
   { title: "SUBJECT", value: ({ subject }: Op) => subject && `${subject.type} ${subject.id}` },
   { title: "SOURCE", value: ({ source }: Op) => source && `${source.type} ${source.id}` },
 ];
+
+/**
+ * Says what the cell reported last, because a cell that is alive decides its leases itself, and how to
+ * decide. Nothing depends on the report, so one that cannot be read is no failure.
+ */
+export async function readAdvice(client: Client, lease: Lease): Promise<string[]> {
+  try {
+    return adviceOn(lease, await client.cells.status());
+  } catch (error) {
+    if (!isLeaseholdError(error)) throw error;
+    const unread = `The last report of cell ${lease.cell_id} cannot be read: ${error.message}`;
+    return [unread, ...adviceOn(lease, null).slice(1)];
+  }
+}

@@ -3,9 +3,8 @@ import { keyFactsOf, readsEverything, type KeyFacts } from "../connection/key-fa
 import { isLoopback } from "../connection/loopback.ts";
 import { send } from "../connection/send.ts";
 import { checkKey, checkUrl } from "../connection/target.ts";
-import { CommandError, usageError } from "../framework/command-error.ts";
+import { CommandError, usageError, exitCodes } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
 import { durationText } from "../../common/text/duration.ts";
 import type { Result } from "../output/result.ts";
 

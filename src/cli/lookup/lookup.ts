@@ -1,12 +1,10 @@
 import type { Bucket, Client } from "../../users/client/index.ts";
 import { InvalidArgumentError, PermissionDeniedError } from "../../users/client/index.ts";
-import { usageError } from "../framework/command-error.ts";
+import { usageError, exitCodes } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
 import { listResult, type Result } from "../output/result.ts";
 import { commandLine } from "../../common/text/shell-word.ts";
-import { showHolder } from "./show-holder.ts";
-import type { FoundName } from "./found-name.ts";
+import { showHolder, type FoundName } from "./show-holder.ts";
 import { traceNames } from "./trace-names.ts";
 
 interface LookupOptions {

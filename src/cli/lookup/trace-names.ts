@@ -1,11 +1,9 @@
 import type { Bucket, Client, RouteAnswer } from "../../users/client/index.ts";
-import { usageError } from "../framework/command-error.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
+import { usageError, exitCodes } from "../framework/command-error.ts";
 import { durationText } from "../../common/text/duration.ts";
 import { fields } from "../output/table.ts";
 import type { Result } from "../output/result.ts";
-import type { FoundName } from "./found-name.ts";
-import { showHolder } from "./show-holder.ts";
+import { type FoundName, showHolder } from "./show-holder.ts";
 
 interface Side {
   cell: string | null;

@@ -1,9 +1,8 @@
 import type { Command } from "commander";
-import { withExamples } from "../framework/example.ts";
+import { withExamples } from "../framework/arguments.ts";
 import type { Run } from "../framework/run.ts";
 import { withChangeOptions } from "../safety/confirm.ts";
-import { endOperation } from "./end-operation.ts";
-import { listOperations } from "./list-operations.ts";
+import { endOperation, listOperations } from "./operations.ts";
 
 export function addOperations(program: Command, run: Run): void {
   const group = program

@@ -1,4 +1,4 @@
-import type { ExitCode } from "../framework/exit-codes.ts";
+import type { ExitCode } from "../framework/command-error.ts";
 import { table, type Column } from "./table.ts";
 import type { Style } from "./style.ts";
 

@@ -1,10 +1,8 @@
 import type { Command } from "commander";
-import { withExamples } from "../framework/example.ts";
+import { withExamples } from "../framework/arguments.ts";
 import type { Run } from "../framework/run.ts";
 import { withChangeOptions } from "../safety/confirm.ts";
-import { finishPart } from "./finish-part.ts";
-import { reconcilePart } from "./reconcile-part.ts";
-import { showPart } from "./show-part.ts";
+import { finishPart, reconcilePart, showPart } from "./parts.ts";
 
 const PART = "shard-3, ledger-7 for cell 7, or directory";
 

@@ -1,9 +1,8 @@
 import { readTypesFile } from "../files/types-file.ts";
 import { gitlabTypes } from "../../common/types/gitlab.ts";
 import { checkRules, type RuleProblem } from "../../users/router/rules/check.ts";
-import { messageOf, usageError } from "../framework/command-error.ts";
+import { messageOf, usageError, exitCodes } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
 import { escapeControls } from "../../common/text/escape.ts";
 import type { Result } from "../output/result.ts";
 import { readRules } from "./read-rules.ts";

@@ -1,8 +1,7 @@
 import { chooseCell, compileRuleset, createRoutes, RulesetError } from "../../users/router/index.ts";
 import type { Classification, Match, RoutedRequest, RouterFetch, Ruleset } from "../../users/router/index.ts";
-import { usageError } from "../framework/command-error.ts";
+import { usageError, exitCodes, type ExitCode } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { exitCodes, type ExitCode } from "../framework/exit-codes.ts";
 import { listResult, type Result } from "../output/result.ts";
 import { commandLine } from "../../common/text/shell-word.ts";
 import { readRules } from "./read-rules.ts";

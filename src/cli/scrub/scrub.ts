@@ -1,11 +1,10 @@
 import { isLeaseholdError, type ScrubStatus } from "../../users/client/index.ts";
 import { commandLine } from "../../common/text/shell-word.ts";
-import { messageOf } from "../framework/command-error.ts";
+import { messageOf, exitCodes } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
 import { take, type Result } from "../output/result.ts";
 import { table } from "../output/table.ts";
-import { readShards } from "../shards/call-growth.ts";
+import { readShards } from "../shards/shards.ts";
 
 interface ScrubOptions {
   run?: boolean;

@@ -1,12 +1,10 @@
 import { Option, type Command } from "commander";
 import { MAX_SHARDS } from "../../coordinator/kernel/placement.ts";
-import { wholeNumber } from "../framework/arguments.ts";
-import { withExamples } from "../framework/example.ts";
+import { wholeNumber, withExamples } from "../framework/arguments.ts";
 import type { Run } from "../framework/run.ts";
 import { withChangeOptions } from "../safety/confirm.ts";
-import { abortGrowth } from "./abort-growth.ts";
+import { abortGrowth, showShards } from "./shards.ts";
 import { growShards } from "./grow-shards.ts";
-import { showShards } from "./show-shards.ts";
 
 export function addShards(program: Command, run: Run): void {
   const group = program.command("shards").description("Shards: show their number, and get more of them.");

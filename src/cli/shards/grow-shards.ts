@@ -1,15 +1,21 @@
 import { isLeaseholdError } from "../../users/client/index.ts";
 import type { Shards } from "../../users/client/api-types.ts";
 import { commandLine } from "../../common/text/shell-word.ts";
-import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
+import { CommandError, messageOf, usageError, exitCodes } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
 import { failureOf } from "../framework/failure.ts";
 import { reminder } from "../output/reminder.ts";
 import type { Result } from "../output/result.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
-import { changeGrowth, readShards, stepGrowth, type Growth } from "./call-growth.ts";
-import { describeShards, nextOf, progressOf } from "./show-shards.ts";
+import {
+  changeGrowth,
+  readShards,
+  stepGrowth,
+  type Growth,
+  describeShards,
+  nextOf,
+  progressOf,
+} from "./shards.ts";
 
 interface GrowOptions extends ChangeOptions {
   to: number;

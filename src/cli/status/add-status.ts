@@ -1,6 +1,5 @@
 import type { Command } from "commander";
-import { intervalOption } from "../framework/arguments.ts";
-import { withExamples } from "../framework/example.ts";
+import { intervalOption, withExamples } from "../framework/arguments.ts";
 import type { Run } from "../framework/run.ts";
 import { status } from "./status.ts";
 

@@ -1,14 +1,13 @@
-import { isLeaseholdError } from "../../users/client/index.ts";
+import { isLeaseholdError, type Client, type Key } from "../../users/client/index.ts";
 import { callRoute } from "../connection/call-route.ts";
 import { keyFactsOf } from "../connection/key-facts.ts";
 import { bodyOf, type RawAnswer } from "../connection/send.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { take } from "../output/result.ts";
-import { readOperations } from "../operations/call-operations.ts";
-import { readUpgrade } from "../upgrade/call-upgrade.ts";
-import { readShards } from "../shards/call-growth.ts";
-import { allKeys } from "./all-keys.ts";
+import { readOperations } from "../operations/operations.ts";
+import { readUpgrade } from "../upgrade/upgrade.ts";
+import { readShards } from "../shards/shards.ts";
 import {
   cellLimitsOf,
   cellStatusOf,
@@ -134,4 +133,12 @@ async function* failedCopies(context: Context): AsyncGenerator<FailedCopy> {
 function timeOf(answer: RawAnswer): number | undefined {
   const ms = Date.parse(answer.header("date") ?? "");
   return Number.isNaN(ms) ? undefined : ms;
+}
+
+const MAX_KEYS = 1_000;
+
+/** Undefined: there are more, so that the newest keys may be among those that were not read. */
+export async function allKeys(client: Client): Promise<readonly Key[] | undefined> {
+  const { items, isCut } = await take(client.keys.list({ pageSize: MAX_KEYS }), MAX_KEYS);
+  return isCut ? undefined : items;
 }

@@ -1,6 +1,5 @@
-import { usageError } from "../framework/command-error.ts";
+import { usageError, exitCodes } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
 import { durationText } from "../../common/text/duration.ts";
 import { countOf } from "../../common/text/count-of.ts";
 import { printResult } from "../output/print.ts";

@@ -1,13 +1,16 @@
 import { Option, type Command } from "commander";
-import { cellId, limitOption, transferId } from "../framework/arguments.ts";
-import { withExamples } from "../framework/example.ts";
+import { cellId, limitOption, transferId, withExamples } from "../framework/arguments.ts";
 import type { Run } from "../framework/run.ts";
 import { withChangeOptions, type ChangeOptions } from "../safety/confirm.ts";
-import { finishTransfer } from "./finish-transfer.ts";
-import { listTransfers } from "./list-transfers.ts";
+import {
+  finishTransfer,
+  listTransfers,
+  prepareTransfer,
+  switchBack,
+  showTransfer,
+  verifyTransfer,
+} from "./transfers.ts";
 import { planTransfer } from "./plan-transfer.ts";
-import { prepareTransfer, switchBack } from "./prepare-transfer.ts";
-import { showTransfer, verifyTransfer } from "./show-transfer.ts";
 import { stepOfTransfer, type Step } from "./step-of-transfer.ts";
 
 const EXAMPLE = "7-0198c5a0-5f6e-7000-8000-000000000001";

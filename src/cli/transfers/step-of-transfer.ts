@@ -1,7 +1,6 @@
 import type { Transfer } from "../../users/client/index.ts";
-import { CommandError } from "../framework/command-error.ts";
+import { CommandError, exitCodes } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
 import type { Result } from "../output/result.ts";
 import { commandLine } from "../../common/text/shell-word.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";

@@ -1,9 +1,8 @@
 import { Option, type Command } from "commander";
-import { withExamples } from "../framework/example.ts";
+import { withExamples } from "../framework/arguments.ts";
 import type { Run } from "../framework/run.ts";
 import { withChangeOptions } from "../safety/confirm.ts";
-import { applyTypes, planTypes } from "./apply-types.ts";
-import { showTypes } from "./show-types.ts";
+import { applyTypes, planTypes, showTypes } from "./types.ts";
 
 export function addTypes(program: Command, run: Run): void {
   const group = program.command("types").description("The types of names, subjects and sources.");

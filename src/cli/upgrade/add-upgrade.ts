@@ -1,9 +1,8 @@
 import type { Command } from "commander";
-import { withExamples } from "../framework/example.ts";
+import { withExamples } from "../framework/arguments.ts";
 import type { Run } from "../framework/run.ts";
 import { withChangeOptions } from "../safety/confirm.ts";
-import { finish } from "./finish-upgrade.ts";
-import { showUpgrade } from "./show-upgrade.ts";
+import { finish, showUpgrade } from "./upgrade.ts";
 
 export function addUpgrade(program: Command, run: Run): void {
   const group = program

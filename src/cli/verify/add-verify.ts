@@ -1,9 +1,7 @@
 import { Option, type Command } from "commander";
-import { cellId } from "../framework/arguments.ts";
-import { withExamples } from "../framework/example.ts";
+import { cellId, withExamples } from "../framework/arguments.ts";
 import type { Run } from "../framework/run.ts";
-import { verifyReport } from "./verify-report.ts";
-import { verifyStatus } from "./verify-status.ts";
+import { verifyReport, verifyStatus } from "./verify.ts";
 
 export function addVerify(program: Command, run: Run): void {
   const group = program

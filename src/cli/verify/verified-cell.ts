@@ -1,5 +1,5 @@
 import type { CellStatus } from "../../users/client/index.ts";
-import { exitCodes, type ExitCode } from "../framework/exit-codes.ts";
+import { exitCodes, type ExitCode } from "../framework/command-error.ts";
 import { driftOf, hasDrift, isSilent, type Drift } from "../../common/status/health.ts";
 
 /** What is known of the verifications of one cell. */

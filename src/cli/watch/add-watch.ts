@@ -1,6 +1,5 @@
 import { Option, type Command } from "commander";
-import { cellId, intervalOption } from "../framework/arguments.ts";
-import { withExamples } from "../framework/example.ts";
+import { cellId, intervalOption, withExamples } from "../framework/arguments.ts";
 import type { Run } from "../framework/run.ts";
 import { watch } from "./watch.ts";
 

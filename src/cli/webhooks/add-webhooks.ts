@@ -1,14 +1,9 @@
 import { Option, type Command } from "commander";
-import { limitOption } from "../framework/arguments.ts";
-import { withExamples } from "../framework/example.ts";
+import { limitOption, withExamples } from "../framework/arguments.ts";
 import type { Run } from "../framework/run.ts";
 import { withChangeOptions } from "../safety/confirm.ts";
-import { addWebhook } from "./add-webhook.ts";
-import { listDeliveries } from "./list-deliveries.ts";
-import { listWebhooks } from "./list-webhooks.ts";
-import { removeWebhook } from "./remove-webhook.ts";
-import { setWebhook } from "./set-webhook.ts";
-import { testWebhook } from "./test-webhook.ts";
+import { addWebhook, setWebhook } from "./set-webhook.ts";
+import { listDeliveries, listWebhooks, removeWebhook, testWebhook } from "./webhooks.ts";
 import { withSettings } from "./webhook-settings.ts";
 
 const EXAMPLE_ID = "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42";

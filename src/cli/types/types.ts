@@ -1,12 +1,21 @@
+import type { Context } from "../framework/context.ts";
+import { toJson, escapeControls } from "../../common/text/escape.ts";
+import type { Result } from "../output/result.ts";
 import { linesOf, readTypesFile } from "../files/types-file.ts";
 import type { Client, TypesPlan } from "../../users/client/index.ts";
-import { messageOf, usageError } from "../framework/command-error.ts";
-import type { Context } from "../framework/context.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
-import { escapeControls } from "../../common/text/escape.ts";
-import type { Result } from "../output/result.ts";
+import { messageOf, usageError, exitCodes } from "../framework/command-error.ts";
 import { commandLine } from "../../common/text/shell-word.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
+
+export async function showTypes(context: Context): Promise<Result> {
+  const { version, types, in_use: inUse } = await (await context.client()).types.get();
+  const names = Object.entries(inUse).flatMap(([list, some]) => some.map((name) => `${list}.${name}`));
+  return {
+    document: { version, types, in_use: inUse },
+    text: () => toJson(types, 2),
+    notes: [`In use, so unchangeable: ${names.join(", ") || "none"}.`],
+  };
+}
 
 interface FileOption {
   file: string;

@@ -1,16 +1,27 @@
+import type { Context } from "../framework/context.ts";
+import { toJson, escapeControls } from "../../common/text/escape.ts";
+import type { Result } from "../output/result.ts";
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { readJsonFile } from "../files/json-file.ts";
+import { readJsonFile } from "../files/types-file.ts";
 import type { Client, IdentitiesPlan } from "../../users/client/index.ts";
-import type { IdentitiesChange } from "../../users/client/api-types.ts";
-import { escapeControls } from "../../common/text/escape.ts";
+import type { IdentitiesChange, IdentityQuestion } from "../../users/client/api-types.ts";
 import { commandLine } from "../../common/text/shell-word.ts";
-import { messageOf, usageError } from "../framework/command-error.ts";
-import type { Context } from "../framework/context.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
-import type { Result } from "../output/result.ts";
+import { messageOf, usageError, exitCodes } from "../framework/command-error.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
-import { hasPrivateKey } from "./has-private-key.ts";
+import { fields } from "../output/table.ts";
+
+export async function showIdentities(context: Context): Promise<Result> {
+  const shown = await (await context.client()).identities.get();
+  const { issuers, authorities, authority_expiries: expiries } = shown;
+  return {
+    document: { ...shown },
+    text: () => toJson({ issuers, authorities }, 2),
+    notes: expiries.map(
+      ({ name, expires_at: at }) => `The certificate of the authority ${name} expires at ${at}.`,
+    ),
+  };
+}
 
 interface FileOption {
   file: string;
@@ -112,3 +123,46 @@ const textOf = ({ changes }: IdentitiesPlan): string =>
   changes.length === 0
     ? "The deployment has these identities already."
     : changes.map(({ entry, change }) => escapeControls(`${SIGNS[change]} ${entry}`)).join("\n");
+
+interface ExplainOptions {
+  certificate?: string;
+  issuer?: string;
+  subject?: string;
+}
+
+export async function explainIdentity(context: Context, options: ExplainOptions): Promise<Result> {
+  const question = await questionOf(options);
+  const explained = await (await context.client()).identities.explain(question);
+  const { id, role, cell_id: cell, expires_at: expires, refusal } = explained;
+  return {
+    document: { ...explained },
+    text: () =>
+      fields([
+        ["id", id],
+        ["role", role ?? undefined],
+        ["cell", cell ?? undefined],
+        ["expires", expires ?? undefined],
+        ["refused", refusal ?? undefined],
+      ]),
+    nextSteps:
+      refusal === null
+        ? [`${commandLine("keys", "revoke", id, ...(cell === null ? [] : ["--cell", cell]))} --reason TEXT`]
+        : [],
+  };
+}
+
+async function questionOf({ certificate, issuer, subject }: ExplainOptions): Promise<IdentityQuestion> {
+  if ((certificate === undefined) === (issuer === undefined))
+    throw usageError("give either --certificate, or --issuer and --subject");
+  if ((issuer === undefined) !== (subject === undefined)) throw usageError("--issuer needs --subject");
+  if (certificate === undefined) return { issuer, subject };
+  const pem = await readFile(certificate, "utf8").catch((error: unknown) => {
+    throw usageError(`${certificate} cannot be read: ${messageOf(error)}`);
+  });
+  if (hasPrivateKey(pem))
+    throw usageError(`${certificate} has a private key; give a file with the certificate alone`);
+  return { certificate: pem };
+}
+
+/** Whether a PEM has a private key. The deployment refuses one, too, but must not receive it. */
+const hasPrivateKey = (pem: string): boolean => pem.includes("PRIVATE KEY");

@@ -4,7 +4,9 @@ import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
 import type { Style } from "../output/style.ts";
 import { fields, table } from "../output/table.ts";
-import { readShards, type Growth } from "./call-growth.ts";
+import { CommandError, exitCodes } from "../framework/command-error.ts";
+import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
+import { callRoute, changeRoute } from "../connection/call-route.ts";
 
 type Source = Growth["sources"][number];
 
@@ -68,4 +70,61 @@ function waitOf({ phase, sources }: Growth): string {
     return `; waits for ${held.map(({ shard, waits_for: what }) => `the ${what} of shard ${shard}`).join()}`;
   const isDone = phase === "cut" && sources.every(({ state }) => state === "done");
   return isDone ? "; waits until the ledgers of all cells have answered" : "";
+}
+
+/** Ends a growth that was not cut. */
+export async function abortGrowth(context: Context, options: ChangeOptions): Promise<Result> {
+  const reason = reasonOf(options);
+  const before = await readShards(context);
+  const { growth } = before;
+  if (growth === null)
+    throw new CommandError("the deployment does not grow: there is nothing to abort", exitCodes.conflict);
+  if (growth.phase !== "copying")
+    throw new CommandError(
+      `the growth to ${growth.to} shards was cut, so it goes on to its end`,
+      exitCodes.conflict,
+      nextOf(growth),
+    );
+  if (options.dryRun === true)
+    return {
+      document: { ...before, changed: false, dry_run: true },
+      text: () => `Would abort the growth from ${growth.from} to ${growth.to} shards.`,
+      notes: ["Nothing was changed."],
+    };
+  await confirm(context, options, {
+    name: String(growth.to),
+    effect:
+      `This aborts the growth from ${growth.from} to ${growth.to} shards, because: ${reason}\n` +
+      "No name has moved. The new shards delete their copies.",
+  });
+  const after = await changeGrowth(context, "/abort", { reason });
+  return {
+    document: { ...after, changed: true, dry_run: false },
+    text: () => `The growth is aborted. The deployment has ${after.shards} shards, as before.`,
+  };
+}
+
+export type Growth = NonNullable<Shards["growth"]>;
+
+/** A call makes steps for some seconds, and waits for shards. */
+const TIMEOUT_MS = 60_000;
+
+const PATH = "/v1/admin/growth";
+
+export const readShards = (context: Context): Promise<Shards> =>
+  callRoute(context, { method: "GET", path: PATH, timeoutMs: TIMEOUT_MS });
+
+/** Makes steps of the growth that runs. They can be repeated after any failure. */
+export const stepGrowth = (context: Context): Promise<Shards> =>
+  callRoute(context, { method: "POST", path: `${PATH}/steps`, timeoutMs: TIMEOUT_MS });
+
+/** Changes the growth. `action` is a path, such as `/cut`. */
+export function changeGrowth(context: Context, action: string, body: object): Promise<Shards> {
+  const request = {
+    method: "POST",
+    path: `${PATH}${action}`,
+    body: JSON.stringify(body),
+    timeoutMs: TIMEOUT_MS,
+  };
+  return changeRoute<Shards>(context, request, "leasehold shards");
 }
