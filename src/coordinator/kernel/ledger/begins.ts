@@ -480,11 +480,11 @@ export class Begins {
     const settled = await fanOut([...held], this.#part.limits.fanOut, async ([shard, keys]) => {
       const answer = await this.#part.links.settle(shard, placement, keys, traces);
       const states = answer.kind === "ok" ? answer.value.states : [];
-      return keys.map((held, index): Settled => ({
+      return keys.map((key, index): Settled => ({
         shard,
-        key: { type: held.type, canonical: held.canonical },
+        key: { type: key.type, canonical: key.canonical },
         state: states[index] ?? "unknown",
-        isOfKind: this.#part.kinds.current.holds(held),
+        isOfKind: this.#part.kinds.current.holds(key),
       }));
     });
     return settled.flat();
