@@ -991,8 +991,8 @@ export const bugs: Record<string, Bug> = {
     "H6",
     ["I25"],
     "src/coordinator/kernel/shard/shard.ts",
-    "refusal !== undefined && request.isVerification !== true",
-    "refusal !== undefined && request.cell === ''",
+    "wide.isWide(request) || request.isVerification === true ? undefined : incomplete",
+    "wide.isWide(request) || request.cell !== '' ? undefined : incomplete",
   ),
   "a loss that an operator declares is not stored": one(
     "H4",
@@ -1762,8 +1762,8 @@ export const bugs: Record<string, Bug> = {
     "S3",
     ["I16"],
     "src/coordinator/kernel/ledger/begins.ts",
-    "this.neededBytes(bytes) > ledgerBytes",
-    "this.neededBytes(bytes) > Infinity",
+    "this.neededBytes(bytes) <= ledgerBytes",
+    "this.neededBytes(bytes) <= Infinity",
   ),
   "a fence is forgotten while its begin may still arrive": one(
     "C7",
@@ -1836,7 +1836,7 @@ export const bugs: Record<string, Bug> = {
     "M6",
     ["I16"],
     "src/coordinator/kernel/ledger/begins.ts",
-    "const leases = this.#outstanding + begins;",
+    "const leases = this.#outstanding + this.#executing.of(this.#part.cell);",
     "const leases = this.#outstanding;",
   ),
   // Reading

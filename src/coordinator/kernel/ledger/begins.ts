@@ -28,6 +28,7 @@ import type { KindBegin, LeaseKind } from "./lease-kind.ts";
 import { Attempt, type AttemptEnd } from "./attempt.ts";
 import { CountByCell } from "./count-by-cell.ts";
 import { guarded, type HookLists } from "../half.ts";
+import { refusalAt, type Checks } from "../order.ts";
 import type { LedgerBegin, LedgerHooks } from "./hooks.ts";
 import type { OldOutcomes } from "./old-outcomes.ts";
 import type { Slot } from "../slot.ts";
@@ -70,6 +71,12 @@ interface Settled extends Awaited {
   isOfKind: boolean;
 }
 
+/** A begin that is about to start, and the bytes of its payload. */
+interface Starting {
+  kind: KindBegin | undefined;
+  bytes: number;
+}
+
 interface Needs {
   readonly cell: string;
   readonly ports: Ports;
@@ -103,6 +110,55 @@ export class Begins {
     this.#part = part;
     this.#outstanding = part.store.count(0);
   }
+
+  readonly #grantChecks: Checks<"grant", LedgerBegin> = {
+    caller: (request) =>
+      this.#part.kinds.current.of(request)?.isForeign === true
+        ? undefined
+        : guarded(this.#part.hooks.guardCaller, request.caller),
+    capabilities: (request) => guarded(this.#part.hooks.guardGrant, request),
+  };
+
+  readonly #limits: Checks<"limits", Starting> = {
+    leaseBytes: ({ bytes }) => {
+      const { leaseBytes } = this.#part.limits;
+      if (bytes <= leaseBytes) return undefined;
+      const detail = `the batch needs more than ${leaseBytes} bytes of storage; split it into several leases`;
+      return refused("RESOURCE_EXHAUSTED", detail, { reason: "LEASE_TOO_LARGE" }).refusal;
+    },
+    ledgerBytes: ({ bytes }) => {
+      const { ledgerBytes } = this.#part.limits;
+      if (this.neededBytes(bytes) <= ledgerBytes) return undefined;
+      const detail =
+        `the cell's ledger has reached its limit of ${ledgerBytes} bytes, with the space that its ` +
+        "open leases need to be decided; decide some, or retry when decided leases are forgotten";
+      return refused("RESOURCE_EXHAUSTED", detail, { reason: "LEDGER_FULL", retryAfterMs: 60_000 }).refusal;
+    },
+    runningBegins: ({ kind, bytes }) => {
+      if (kind !== undefined)
+        return this.#executing.of(kind.asker) < kind.mostAtOnce ? undefined : kind.tooMany();
+      const { concurrentBegins, beginBytes } = this.#part.limits;
+      const begins = this.#executing.of(this.#part.cell);
+      if (begins < concurrentBegins && this.#executingBytes + bytes <= beginBytes) return undefined;
+      const detail =
+        `the cell has too many running begins (limit: ${concurrentBegins} begins and ${beginBytes} bytes ` +
+        "of payload); retry when some have ended";
+      return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_BEGINS", retryAfterMs: 1_000 })
+        .refusal;
+    },
+    outstandingLeases: ({ kind }) => {
+      const { outstandingLeases } = this.#part.limits;
+      const leases = this.#outstanding + this.#executing.of(this.#part.cell);
+      if (kind !== undefined || leases < outstandingLeases) return undefined;
+      // Most ledgers are far from the limit, so that their leases of other kinds need not be counted.
+      if (leases - this.#part.kinds.current.countOpen() < outstandingLeases) return undefined;
+      const detail =
+        `the cell has reached its limit of ${outstandingLeases} outstanding leases; ` +
+        "commit or roll back some of them";
+      return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_LEASES", retryAfterMs: 10_000 })
+        .refusal;
+    },
+  };
 
   get outstanding(): number {
     return this.#outstanding;
@@ -200,7 +256,7 @@ export class Begins {
     }
     const payload = encodePayload(request.ops);
     const bytes = new TextEncoder().encode(payload).length;
-    const refusal = this.#refuseOverLimits(kind, bytes);
+    const refusal = refusalAt("limits", this.#limits, { kind, bytes });
     if (refusal !== undefined) return refusal;
     const { promise, resolve, reject } = Promise.withResolvers<Result<BeginAnswer>>();
     const waitTime = this.#part.waiter.current.timeFor(request);
@@ -253,43 +309,6 @@ export class Begins {
       fences * (FENCE_BYTES + reasonBytes) +
       auditEntries * (AUDIT_BYTES + reasonBytes)
     );
-  }
-
-  #refuseOverLimits(kind: KindBegin | undefined, bytes: number): Refusal | undefined {
-    const { concurrentBegins, outstandingLeases, leaseBytes, beginBytes, ledgerBytes } = this.#part.limits;
-    if (bytes > leaseBytes) {
-      return refused(
-        "RESOURCE_EXHAUSTED",
-        `the batch needs more than ${leaseBytes} bytes of storage; split it into several leases`,
-        { reason: "LEASE_TOO_LARGE" },
-      ).refusal;
-    }
-    if (this.neededBytes(bytes) > ledgerBytes) {
-      const detail =
-        `the cell's ledger has reached its limit of ${ledgerBytes} bytes, with the space that its ` +
-        "open leases need to be decided; decide some, or retry when decided leases are forgotten";
-      return refused("RESOURCE_EXHAUSTED", detail, { reason: "LEDGER_FULL", retryAfterMs: 60_000 }).refusal;
-    }
-    if (kind !== undefined)
-      return this.#executing.of(kind.asker) < kind.mostAtOnce ? undefined : kind.tooMany();
-    const begins = this.#executing.of(this.#part.cell);
-    if (begins >= concurrentBegins || this.#executingBytes + bytes > beginBytes) {
-      const detail =
-        `the cell has too many running begins (limit: ${concurrentBegins} begins and ${beginBytes} bytes ` +
-        "of payload); retry when some have ended";
-      return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_BEGINS", retryAfterMs: 1_000 })
-        .refusal;
-    }
-    // Most ledgers are far from the limit, so that their leases of other kinds need not be counted.
-    const leases = this.#outstanding + begins;
-    if (leases >= outstandingLeases && leases - this.#part.kinds.current.countOpen() >= outstandingLeases) {
-      const detail =
-        `the cell has reached its limit of ${outstandingLeases} outstanding leases; ` +
-        "commit or roll back some of them";
-      return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_LEASES", retryAfterMs: 10_000 })
-        .refusal;
-    }
-    return undefined;
   }
 
   async #run(running: Running): Promise<Result<BeginAnswer>> {
@@ -447,12 +466,7 @@ export class Begins {
    * not allow it (X1), or the entry of an operator's begin has no room (O3).
    */
   grantRefusal(request: LedgerBegin): Refusal | undefined {
-    const { hooks, kinds } = this.#part;
-    const isForeign = kinds.current.of(request)?.isForeign === true;
-    return (
-      (isForeign ? undefined : guarded(hooks.guardCaller, request.caller)) ??
-      guarded(hooks.guardGrant, request)
-    );
+    return refusalAt("grant", this.#grantChecks, request);
   }
 
   /** Whether the names of a begin may have other shards by now (G3). */

@@ -25,6 +25,7 @@ import { durable } from "../durable.ts";
 import type { Pruned } from "./prune.ts";
 import type { LeaseRow } from "./lease-table.ts";
 import { makePart, type LedgerPart } from "./part.ts";
+import { refusalAt, type Checks } from "../order.ts";
 import { addHalves, guarded, withFields, type Halves } from "../half.ts";
 import type { LedgerHooks } from "./hooks.ts";
 
@@ -95,8 +96,7 @@ export class Ledger {
     const noticedBy = isCall ? `cell ${cell}` : (declared.sender?.(message) ?? "a caller");
     const refusal =
       (await placementGuard.admit(message)) ??
-      (isOfOwnCell ? this.#callRefusal(message as CellCall) : undefined) ??
-      standing.current.admit(message.seen, noticedBy);
+      refusalAt("message", this.#checks, { message, isOfOwnCell, noticedBy });
     if (refusal === undefined) for (const learn of hooks.learn) learn(message);
     const reply = refusal === undefined ? await work() : { ok: false as const, refusal };
     // The loss may have been noticed during the wait (M1, H4).
@@ -107,12 +107,24 @@ export class Ledger {
   }
 
   /**
-   * Returns why a call is refused before its point is compared, so that neither a revoked key nor an
-   * impossible point can make the ledger refuse everything (H4, L7).
+   * A call is refused before its point is compared, so that neither a revoked key nor an impossible point can
+   * make the ledger refuse everything (H4, L7).
    */
-  #callRefusal(call: CellCall): Refusal | undefined {
-    return guarded(this.#part.hooks.guardCaller, call.caller) ?? guarded(this.#part.hooks.guardCall, call);
-  }
+  readonly #checks: Checks<"message", Arrived> = {
+    caller: ({ message, isOfOwnCell }) =>
+      isOfOwnCell ? guarded(this.#part.hooks.guardCaller, (message as CellCall).caller) : undefined,
+    call: ({ message, isOfOwnCell }) =>
+      isOfOwnCell ? guarded(this.#part.hooks.guardCall, message as CellCall) : undefined,
+    standing: ({ message, noticedBy }) => this.#part.standing.current.admit(message.seen, noticedBy),
+  };
+}
+
+/** A message, and who notices by it that this ledger has lost something. */
+interface Arrived {
+  message: Envelope;
+  /** Whether it is a call with a key of the ledger's own cell. */
+  isOfOwnCell: boolean;
+  noticedBy: string;
 }
 
 export interface Ledger extends LedgerCalls {}

@@ -31,6 +31,7 @@ import { Preparation } from "./prepare.ts";
 import { nameOf } from "./hold-entries.ts";
 import { keyOf, type HoldRow } from "./rows.ts";
 import { makePart, readLog, type ShardPart } from "./part.ts";
+import { refusalAt, type Checks } from "../order.ts";
 import { addHalves, withFields, type Halves } from "../half.ts";
 import type { ShardHooks } from "./hooks.ts";
 
@@ -263,20 +264,23 @@ function carryOut(part: ShardPart, message: Exchange): CarriedOut {
   // A decision stays unapplied until its names that may be handed over are here (G5).
   const waiting = decisions.filter((decision) => !residence.hasAllOf(decision));
   if (waiting.length > 0) residence.askForNames();
-  // Names whose claims are lost look free, and only their owners' verification may take them (H6).
-  const refusal = part.standing.current.incomplete;
+  const { incomplete } = part.standing.current;
   const full = prepares.length > 0 ? fullRefusal(part) : undefined;
   const unserved = new Set(prepares.filter(({ ops }) => !ops.every((op) => residence.serves(op))));
   const preparation = new Preparation(part, now, prepares);
+  const checks: Checks<"prepare", Prepare> = {
+    residence: (request) => (unserved.has(request) ? residence.notHere() : undefined),
+    // Names whose claims are lost look free, and only their owners' verification may take them (H6).
+    completeness: (request) =>
+      wide.isWide(request) || request.isVerification === true ? undefined : incomplete,
+    // Only destroys make room.
+    room: ({ ops }) => (ops.some(({ kind }) => kind !== "destroy") ? full : undefined),
+    holds: (request) => (wide.isWide(request) ? undefined : holdsRefusal(part, request, preparation.made)),
+  };
   const answers = prepares.map((request) => {
-    if (unserved.has(request)) return { granted: false as const, refusal: residence.notHere() };
-    if (wide.isWide(request)) return wide.prepare(request, now, refusal);
-    if (refusal !== undefined && request.isVerification !== true) return { granted: false as const, refusal };
-    if (full !== undefined && request.ops.some(({ kind }) => kind !== "destroy"))
-      return { granted: false as const, refusal: full };
-    const crowded = holdsRefusal(part, request, preparation.made);
-    if (crowded !== undefined) return { granted: false as const, refusal: crowded };
-    return preparation.carryOut(request);
+    const refusal = refusalAt("prepare", checks, request);
+    if (refusal !== undefined) return { granted: false as const, refusal };
+    return wide.isWide(request) ? wide.prepare(request, now, incomplete) : preparation.carryOut(request);
   });
   for (const hold of preparation.write())
     log.noteHeld(keyHash({ type: hold.bucket_type, canonical: hold.canonical }));
