@@ -79,8 +79,5 @@ const directory: DirectoryHalf<typeof methods> = {
   },
 };
 
-/**
- * Operators mint keys, and revoke them (A1). The kernel keeps the ids of revoked keys, because it checks the
- * key of each call.
- */
+/** Operators mint keys, and revoke them (A1). */
 export const keys = { name: "keys", ledger, directory } as const satisfies Capability;

@@ -97,7 +97,7 @@ const shard: ShardHalf<typeof onShards> = {
 /** Releases all names of a cell. */
 export const removal = {
   name: "removal",
-  needs: ["transfer"],
+  needs: ["cells", "transfer"],
   ledger,
   shard,
   directory,
