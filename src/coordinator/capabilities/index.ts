@@ -28,7 +28,11 @@ import { types } from "./types/index.ts";
 import { upgrade } from "./upgrade/index.ts";
 import { waiting } from "./waiting/index.ts";
 
-/** Their order is that of their hooks. */
+/**
+ * Their order is that of their hooks. `transfer` stands before the capabilities that read its parts. `audit`
+ * and `removal` stand before `cells` and `keys`, whose refusals are less lasting. `removal` stands before
+ * `loss`, which takes over what the cron tells.
+ */
 export const capabilities = [
   transfer,
   audit,

@@ -17,6 +17,7 @@ const MIGRATION_NAMES = "src/coordinator/d1/migrations.ts";
 const LEDGER_SCHEMA = "src/coordinator/kernel/ledger/schema.ts";
 const LEDGER = "src/coordinator/kernel/ledger/part.ts";
 const LEDGER_STORE = "src/coordinator/kernel/ledger/store.ts";
+const KEYS = "src/coordinator/capabilities/keys/ledger.ts";
 const SHARD = "src/coordinator/kernel/shard/shard.ts";
 const SHARD_LINKS = "src/coordinator/kernel/ledger/shard-links.ts";
 const PAGE_TOKEN = "src/coordinator/api/page-token.ts";
@@ -44,8 +45,8 @@ const pieces: Record<string, readonly Patch[]> = {
     },
     {
       file: SHARD_LINKS,
-      find: "confirmed, ...content, };",
-      put: `confirmed,
+      find: "...sightings.own(shard, unchecked), ...content, };",
+      put: `...sightings.own(shard, unchecked),
         ...(this.#part.tables.stamp.format < 2
           ? content
           : { decisions: [], prepares: [], parts: [content.decisions, content.prepares] }),
@@ -68,8 +69,8 @@ const pieces: Record<string, readonly Patch[]> = {
     },
     {
       file: SHARD_LINKS,
-      find: "this.#see(shard, reply.value.point, envelope.seen); return reply;",
-      put: `this.#see(shard, reply.value.point, envelope.seen);
+      find: "sightings.see(shard, reply.value, message); return reply;",
+      put: `sightings.see(shard, reply.value, message);
         const { answers = reply.value.prepares } = reply.value;
         return { ...reply, value: { ...reply.value, prepares: answers } };`,
     },
@@ -80,8 +81,14 @@ const pieces: Record<string, readonly Patch[]> = {
       find: "INCARNATION_TABLE, ], ];",
       put: `INCARNATION_TABLE, ],
         ["ALTER TABLE lease ADD COLUMN granted_by TEXT"],
-        { format: 2, statements: ["ALTER TABLE revoked_key RENAME COLUMN key_id TO key"] },
       ];`,
+    },
+    {
+      file: KEYS,
+      find: "WITHOUT ROWID`, ], ], methods: onLedgers,",
+      put: `WITHOUT ROWID\`, ],
+        { format: 2, statements: ["ALTER TABLE revoked_key RENAME COLUMN key_id TO key"] },
+      ], methods: onLedgers,`,
     },
     {
       file: LEDGER_STORE,
@@ -94,31 +101,31 @@ const pieces: Record<string, readonly Patch[]> = {
       put: `[...leaseTable.valuesOf({ ...row, pending }), "${NEXT_RELEASE}"]`,
     },
     {
-      file: LEDGER,
-      find: "new LedgerStore(ports.sql, cell)",
-      put: "new LedgerStore(ports.sql, cell, tables)",
+      file: KEYS,
+      find: "new RevokedKeys(part.ports.sql, part.limits.maxRevokedKeys)",
+      put: "new RevokedKeys(part.ports.sql, part.limits.maxRevokedKeys, part.tables)",
     },
     {
-      file: LEDGER_STORE,
-      find: "constructor(sql: Sql, cell: string) { this.#sql = sql;",
+      file: KEYS,
+      find: "constructor(sql: Sql, limit: number) { this.#sql = sql;",
       put: `#tables;
         get #key() { return this.#tables.stamp.format < 2 ? "key_id" : "key"; }
-        constructor(sql: Sql, cell: string, tables) { this.#tables = tables; this.#sql = sql;`,
+        constructor(sql: Sql, limit: number, tables) { this.#tables = tables; this.#sql = sql;`,
     },
     {
-      file: LEDGER_STORE,
+      file: KEYS,
       find: `"INSERT INTO revoked_key (key_id, expires_at_ms) VALUES (?, ?) ON CONFLICT (key_id) DO NOTHING"`,
       put: "`INSERT INTO revoked_key (${this.#key}, expires_at_ms) VALUES (?, ?) ON CONFLICT DO NOTHING`",
     },
     {
-      file: LEDGER_STORE,
+      file: KEYS,
       find: `\`DELETE FROM revoked_key WHERE key_id IN (
         SELECT key_id FROM revoked_key ORDER BY expires_at_ms DESC, key_id`,
       put: `\`DELETE FROM revoked_key WHERE \${this.#key} IN (
         SELECT \${this.#key} FROM revoked_key ORDER BY expires_at_ms DESC, \${this.#key}`,
     },
     {
-      file: LEDGER_STORE,
+      file: KEYS,
       find: '"SELECT key_id FROM revoked_key"',
       put: "`SELECT ${this.#key} AS key_id FROM revoked_key`",
     },
@@ -222,11 +229,11 @@ export const bugs: Readonly<Record<string, readonly Patch[]>> = {
   ],
   "early-step": [
     {
-      file: LEDGER_SCHEMA,
+      file: KEYS,
       find: LATE_STEP,
       put: '["ALTER TABLE revoked_key RENAME COLUMN key_id TO key"],',
     },
-    { file: LEDGER_STORE, find: 'this.#tables.stamp.format < 2 ? "key_id"', put: 'false ? "key_id"' },
+    { file: KEYS, find: 'this.#tables.stamp.format < 2 ? "key_id"', put: 'false ? "key_id"' },
   ],
   "early-tokens": [{ file: PAGE_TOKEN, find: "this.#format() < 2 ? position", put: "false ? position" }],
 };

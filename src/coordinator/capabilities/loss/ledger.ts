@@ -282,7 +282,8 @@ export class LedgerReconciler {
       transfer: encodeRange(range),
     };
     this.#part.store.insert(rebuilt);
-    if (wasCut) this.#part.deliveries.track(rebuilt);
+    // The source asks for the cut, so its decision is sent at once (N1).
+    if (wasCut) this.#part.deliveries.track(rebuilt, true);
     const step = { atMs: now, by: "operator" as const, keyId: operator.keyId, reason: operator.reason };
     const shards = stored?.record.shards.filter((each) => each.shard !== shard) ?? [];
     this.#part.transferStore.write({

@@ -55,7 +55,7 @@ export class SeenShards implements Sightings {
     return this.#points;
   }
 
-  of(shard: number): Pick<Envelope, "seen"> {
+  of(shard: number): { seen?: HistoryPoint } {
     const seen = this.#points.get(shard);
     return seen === undefined ? {} : { seen };
   }

@@ -39,5 +39,5 @@ function pull(part: LedgerPart, message: Pull): PullAnswer {
   };
 }
 
-/** The cron copies the open leases of all cells to D1 (L1). */
+/** The cron copies the open leases of all cells to D1 (S4). */
 export const projection = { name: "projection", ledger } as const satisfies Capability;

@@ -30,7 +30,6 @@ import type { Decisions } from "../../kernel/ledger/decisions.ts";
 import type { Deliveries } from "../../kernel/ledger/deliveries.ts";
 import { encodePayload } from "../../kernel/ledger/payload.ts";
 import type { Positions } from "../../kernel/ledger/position.ts";
-import type { ShardLinks } from "../../kernel/ledger/shard-links.ts";
 import { callOfRemovedCell, cellRemoved } from "../../kernel/cell-removed.ts";
 import { readMeta, writeMeta } from "../../kernel/meta.ts";
 import type { Standing } from "../../kernel/standing.ts";
@@ -69,7 +68,6 @@ interface Needs {
   readonly begins: Begins;
   readonly decisions: Decisions;
   readonly deliveries: Deliveries;
-  readonly links: ShardLinks;
   readonly audit: Slot<AuditTrail>;
   readonly hooks: HookLists<LedgerHooks>;
   readonly peers: Pick<Peers, "shard">;

@@ -42,5 +42,5 @@ function statusOf({ store }: LedgerPart, lease: string): LeaseStatus | null {
   return { state: row.state, createdAtMs, renewedAtMs };
 }
 
-/** Lists leases that are open for long (R5). */
+/** Tells which leases are open for long. */
 export const stale = { name: "stale", ledger } as const satisfies Capability;

@@ -97,9 +97,9 @@ export class TransferHolds implements WideHolds {
   }
 
   end(asked: WideHold, as: EndedAs, nowMs: number): void {
-    const execution = executionKey(asked);
-    const range = this.#part.ranges.all().find((each) => executionKey(each) === execution);
-    if (range !== undefined) this.#part.transfers.end(range, as, nowMs);
+    const range = this.#part.ranges.on(rangeOf(asked as RangeHoldRow));
+    if (range !== undefined && executionKey(range) === executionKey(asked))
+      this.#part.transfers.end(range, as, nowMs);
   }
 
   /** The end of a range hold begins to rewrite its claims (Y5). */

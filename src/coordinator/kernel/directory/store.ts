@@ -101,7 +101,7 @@ export class DirectoryStore {
     return this.#all<{ ids: number; removed: number }>(sql)[0] ?? { ids: 0, removed: 0 };
   }
 
-  /** A removal is final, so it stays (X5). */
+  /** The end of a cell is final, so it stays (X5). */
   putCell({ cell, name, address, locationHint, createdAtMs, updatedAtMs, removedAtMs }: Cell): void {
     this.#position += 1;
     this.#all(

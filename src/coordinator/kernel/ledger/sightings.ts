@@ -1,18 +1,28 @@
-import type { Envelope, Exchange, ExchangeAnswer, Remembered, SettleAnswer } from "../messages.ts";
+import type {
+  Envelope,
+  Exchange,
+  ExchangeAnswer,
+  HistoryPoint,
+  Remembered,
+  SettleAnswer,
+} from "../messages.ts";
 import type { Refusal } from "../refusal.ts";
 import type { Applied } from "./store.ts";
 
 /** How far a ledger and other parts have seen each other. Without a capability, nobody compares that. */
 export interface Sightings {
   /** What a message tells a shard that this ledger has seen of it. */
-  of(shard: number): Pick<Envelope, "seen">;
+  of(shard: number): { seen?: HistoryPoint };
   /**
    * How far this ledger has got, as an exchange tells it.
    *
    * @param unchecked - what a shard has answered that has carried out nothing
    */
   own(shard: number, unchecked?: ExchangeAnswer): Pick<Exchange, "point" | "confirmed">;
-  /** Compares what a shard has seen of this ledger. Returns why the ledger must refuse (H4). */
+  /**
+   * Compares what a shard has seen of this ledger. Returns why the ledger must refuse (H4). An answer with a
+   * `point` is that of an exchange, and the shard counts as compared.
+   */
   compare(shard: number, answer: Pick<ExchangeAnswer, "seen"> & Partial<ExchangeAnswer>): Refusal | undefined;
   /** Takes over how far a shard has got. */
   see(shard: number, answer: Pick<SettleAnswer, "point">, sent: Envelope): void;

@@ -14,7 +14,7 @@ export interface MovingClaims {
   readonly atMs: number | null;
 }
 
-/** The rows about past claims up to this one were read. */
+/** The rows about ended claims up to this one were read. */
 export type KeptCursor = readonly [segment: number, type: number, canonical: string, epoch: number];
 
 /** What capabilities do in a shard besides their methods. */

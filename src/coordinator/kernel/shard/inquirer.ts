@@ -193,7 +193,7 @@ export class Inquirer {
     return true;
   }
 
-  /** Tells the change feed of leases that are granted, if it was not told before (F3). */
+  /** Notes leases that are granted, if they were not noted before (F3). */
   async tellGranted(asked: readonly HoldRow[], verdicts: ReadonlyMap<string, Verdict>): Promise<void> {
     const granted = asked.filter(
       (hold) => verdicts.get(executionKey(hold)) === "granted" && !this.#part.log.notes.current.isTold(hold),

@@ -53,7 +53,7 @@ export interface HoldRow {
   granted_by: number | null;
 }
 
-/** What the change feed tells of a claim that a destroy has ended. */
+/** What is noted of a claim that a destroy has ended. */
 export type ChangedClaimRow = Pick<
   ClaimRow,
   | "bucket_type"

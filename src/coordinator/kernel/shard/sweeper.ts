@@ -4,7 +4,6 @@ import type { Limits } from "../../../common/limits.ts";
 import type { HookLists } from "../half.ts";
 import type { Ports } from "../ports.ts";
 import { AlarmSchedule } from "../alarm-schedule.ts";
-import type { GroupCommit } from "../group-commit.ts";
 import { FIRST_HOLD } from "./held-names.ts";
 import type { ShardAlarm, ShardHooks } from "./hooks.ts";
 import type { Inquirer } from "./inquirer.ts";
@@ -39,7 +38,6 @@ interface Needs {
   readonly wide: Slot<WideHolds>;
   readonly hooks: Pick<HookLists<ShardHooks>, "alarm">;
   readonly standing: Slot<Standing>;
-  readonly commits: GroupCommit;
   readonly placementGuard: Pick<PlacementGuard, "placement">;
 }
 
