@@ -28,6 +28,7 @@ import {
 import { copiedBy, Growing } from "../../../support/growing.ts";
 import { tableOf } from "../../../support/holds.ts";
 import { sourceOf } from "../../../support/types.ts";
+import { privatePath } from "../../../support/private-fields.ts";
 
 const SCOPE = "org-1";
 const NAMES = Array.from({ length: 12 }, (_, n) => `name-${n}`);
@@ -1338,6 +1339,23 @@ test("[Y10] [H7] a shard that knows of the cut proves it to a ledger that has lo
   await c.pass(30_000);
   expect(await get(c, transfer)).toMatchObject({ state: "FINISHED" });
   expect([rangeHolds(c), await owners(c)]).toEqual([0, all("1")]);
+});
+
+test("[N1] [Y10] the decision of a cut that a ledger has got back waits for no other message", async () => {
+  const c = await start();
+  // Not all of them are rewritten before the ledger goes back.
+  const many = Array.from({ length: 1_000 }, (_, n) => `many-${n}`);
+  await commit(c, "1", ["own"]);
+  const goBack = saveLedger(c);
+  const transfer = await preparedToFirst(c, [...NAMES, ...many]);
+  await verified(c, transfer);
+  await value(c, decide(c, transfer, "CUT"));
+  await c.clock.pass(500);
+  goBack();
+  expect(await begin(c, "1", ["noticed"])).toMatchObject({ refusal: { reason: "HISTORY_LOST" } });
+  expect(await reconcile(c)).toMatchObject({ ok: true });
+  const open = privatePath(c.ledger("1").object, "#part.deliveries.#open") as Map<string, object>;
+  expect(open.get(transfer.id)).toMatchObject({ isAwaited: true });
 });
 
 test("[Y10] [H7] a ledger that has lost a cut leaves the transfer to an operator", async () => {
