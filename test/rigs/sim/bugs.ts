@@ -1500,7 +1500,7 @@ export const bugs: Record<string, Bug> = {
     ["I24"],
     "src/coordinator/kernel/ledger/ledger.ts",
     "standing.current.admit(message.seen, noticedBy)",
-    "standing.current.admit(isCall ? null : message.seen, noticedBy)",
+    "standing.current.admit(noticedBy.startsWith('cell ') ? null : message.seen, noticedBy)",
   ),
   "answers to a cell have no point": one(
     "L7",
