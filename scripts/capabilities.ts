@@ -114,12 +114,10 @@ function faultWithout(removed: readonly string[]): string | undefined {
 }
 
 function main(): void {
-  const required = new Set(capabilities.flatMap(({ name, isRequired }) => (isRequired ? [name] : [])));
-  const names = capabilities
-    .map(({ name }) => name)
-    .filter((name) => !withDependents(name).some((each) => required.has(each)));
+  const names = capabilities.map(({ name }) => name);
   const unknown = positionals.find((name) => !names.includes(name));
-  if (unknown !== undefined) throw new Error(`${unknown} cannot be taken out; there are ${names.join(", ")}`);
+  if (unknown !== undefined)
+    throw new Error(`there is no capability ${unknown}; there are ${names.join(", ")}`);
   const named = positionals.length > 0 ? positionals : names;
   for (const name of values.changed ? chosen(named) : named) {
     const removed = withDependents(name);

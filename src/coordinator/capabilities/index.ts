@@ -29,9 +29,13 @@ import { upgrade } from "./upgrade/index.ts";
 import { waiting } from "./waiting/index.ts";
 
 /**
- * Their order is that of their hooks. `transfer` stands before the capabilities that read its parts. `audit`
- * and `removal` stand before `cells` and `keys`, whose refusals are less lasting. `removal` stands before
- * `loss`, which takes over what the cron tells.
+ * Hooks run in the order of this list.
+ *
+ * - `transfer` comes before the capabilities that read its parts.
+ * - `removal` comes before `keys`, so a removed cell gets `CELL_REMOVED` even if its key was revoked.
+ * - `audit` comes before `cells`: without room for an audit entry, the state of the cell does not matter.
+ * - `removal` comes before `loss`: it must notice that the ledger went back before `loss` takes over what the
+ *   cron tells.
  */
 export const capabilities = [
   transfer,

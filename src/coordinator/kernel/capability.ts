@@ -12,8 +12,6 @@ export interface Capability {
   readonly name: string;
   /** The capabilities that it imports. */
   readonly needs?: readonly string[];
-  /** The kernel or its tests cannot do without it yet. */
-  readonly isRequired?: true;
   readonly ledger?: LedgerHalf;
   readonly shard?: ShardHalf;
   readonly directory?: DirectoryHalf;

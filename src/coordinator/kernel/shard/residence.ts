@@ -29,7 +29,7 @@ export interface Residence {
   readonly changePlacement: Change;
 }
 
-/** Without a capability, every name is here. Then the directory never has another placement, either. */
+/** Without a capability, every name is here, and the placement never changes. */
 export const allHere = (sql: Pick<Sql, "transaction">): Residence => ({
   serves: () => true,
   isWhole: true,
